@@ -16,6 +16,7 @@ unexport MAKEFLAGS MFLAGS MAKELEVEL
 
 KINDS := unit contract e2e chaos security polyglot
 MOCHA := mocha
+ALL_TESTS := 'test/{unit,contract,e2e,chaos,security,polyglot}/**/*.test.ts'
 
 .PHONY: help setup gen lint fix test $(addprefix test-,$(KINDS)) coverage proto-breaking proto-image \
         up down clean-state demo bench soak verify
@@ -42,28 +43,28 @@ fix: gen ## format and apply safe fixes
 	buf format proto -w
 
 test: gen ## every test
-	$(MOCHA)
+	$(MOCHA) $(ALL_TESTS)
 
 test-unit: gen ## tests without sockets
-	$(MOCHA) --spec 'test/unit/**/*.test.ts'
+	$(MOCHA) 'test/unit/**/*.test.ts'
 
 test-contract: gen ## one service over real sockets
-	$(MOCHA) --spec 'test/contract/**/*.test.ts'
+	$(MOCHA) 'test/contract/**/*.test.ts'
 
 test-e2e: gen ## all services, real processes
-	$(MOCHA) --spec 'test/e2e/**/*.test.ts'
+	$(MOCHA) 'test/e2e/**/*.test.ts'
 
 test-chaos: gen ## kills, stops and cuts
-	$(MOCHA) --spec 'test/chaos/**/*.test.ts'
+	$(MOCHA) 'test/chaos/**/*.test.ts'
 
 test-security: gen ## who may do what, and where secrets are not
-	$(MOCHA) --spec 'test/security/**/*.test.ts'
+	$(MOCHA) 'test/security/**/*.test.ts'
 
 test-polyglot: gen ## clients in other languages
-	$(MOCHA) --spec 'test/polyglot/**/*.test.ts'
+	$(MOCHA) 'test/polyglot/**/*.test.ts'
 
 coverage: gen ## every test, with coverage
-	c8 $(MOCHA)
+	c8 $(MOCHA) $(ALL_TESTS)
 
 proto-breaking: setup ## compare the protos with the committed image
 	@sh scripts/proto-breaking.sh
@@ -87,6 +88,6 @@ bench: gen ## measure; ONLY=<prefix> picks
 	@node test/bench/main.ts
 
 soak: gen ## the long runs
-	@SOAK=1 $(MOCHA) --timeout 0 --spec 'test/chaos/**/*.test.ts'
+	@SOAK=1 $(MOCHA) --timeout 0 'test/chaos/**/*.test.ts'
 
 verify: lint test ## what CI runs
