@@ -1,0 +1,79 @@
+/** A secret to look for, in every form in which it might lie about. */
+export interface Needle {
+  readonly name: string;
+  readonly secret: string;
+}
+
+/** Length of the pieces that are looked for: long enough to be no accident, short enough to find a part. */
+export const WINDOW_BYTES = 12;
+
+/** Where a piece comes from. */
+export interface Piece {
+  readonly needle: string;
+  readonly form: string;
+}
+
+/**
+ * The forms of a secret: as it is, as V8 and Java keep wide strings, and as headers, logs and dumps
+ * encode it. Base64 depends on where in a group of three the secret begins, hence three of them with
+ * the characters cut off that the neighbours decide.
+ */
+function formsOf(secret: string): Map<string, Buffer> {
+  const raw = Buffer.from(secret, "utf8");
+  const forms = new Map<string, Buffer>([
+    ["raw", raw],
+    ["utf-16", Buffer.from(secret, "utf16le")],
+    ["hex", Buffer.from(raw.toString("hex"))],
+    ["hex upper case", Buffer.from(raw.toString("hex").toUpperCase())],
+  ]);
+  for (const offset of [0, 1, 2]) {
+    const shifted = Buffer.concat([Buffer.alloc(offset), raw]);
+    const whole = shifted.subarray(0, shifted.length - (shifted.length % 3)).toString("base64");
+    const known = whole.slice(Math.ceil((offset * 4) / 3));
+    forms.set(`base64+${offset}`, Buffer.from(known));
+    forms.set(`base64url+${offset}`, Buffer.from(known.replaceAll("+", "-").replaceAll("/", "_")));
+  }
+  return forms;
+}
+
+/** Every window of every form, by its first four bytes. */
+export class NeedleIndex {
+  readonly #first = new Uint8Array(1 << 16);
+  readonly #windows = new Map<number, { bytes: Buffer; piece: Piece }[]>();
+
+  constructor(needles: readonly Needle[]) {
+    for (const { name, secret } of needles) {
+      if (Buffer.byteLength(secret) < 2 * WINDOW_BYTES)
+        throw new Error(`${name} is too short to be told from noise`);
+      for (const [form, bytes] of formsOf(secret)) {
+        for (let at = 0; at + WINDOW_BYTES <= bytes.length; at++) {
+          this.#add(bytes.subarray(at, at + WINDOW_BYTES), { needle: name, form });
+        }
+      }
+    }
+  }
+
+  #add(bytes: Buffer, piece: Piece): void {
+    this.#first[bytes.readUInt16LE(0)] = 1;
+    const key = bytes.readUInt32LE(0);
+    const same = this.#windows.get(key) ?? [];
+    if (!same.some((window) => window.bytes.equals(bytes))) same.push({ bytes, piece });
+    this.#windows.set(key, same);
+  }
+
+  /**
+   * The first piece in `haystack`, and where. Looks at every fourth byte: since windows at all offsets
+   * are known, any run of 15 bytes of a form is found.
+   */
+  find(haystack: Buffer, from = 0): { piece: Piece; at: number } | undefined {
+    const first = this.#first;
+    const end = haystack.length - WINDOW_BYTES;
+    for (let at = from; at <= end; at += 4) {
+      if (first[(haystack[at] as number) | ((haystack[at + 1] as number) << 8)] !== 1) continue;
+      for (const { bytes, piece } of this.#windows.get(haystack.readUInt32LE(at)) ?? []) {
+        if (haystack.compare(bytes, 0, WINDOW_BYTES, at, at + WINDOW_BYTES) === 0) return { piece, at };
+      }
+    }
+    return undefined;
+  }
+}

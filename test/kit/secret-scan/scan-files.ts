@@ -1,0 +1,32 @@
+import { lstatSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { NeedleIndex } from "./needles.ts";
+import type { Finding } from "./scan-process.ts";
+
+/** What a folder was searched for, and how much of it. */
+export interface FileScan {
+  readonly findings: Finding[];
+  readonly files: number;
+  readonly bytes: number;
+}
+
+/** Searches every regular file below a folder, names included. Follows no link. */
+export function scanFiles(folder: string, index: NeedleIndex): FileScan {
+  const findings: Finding[] = [];
+  let files = 0;
+  let bytes = 0;
+  const visit = (path: string): void => {
+    const named = index.find(Buffer.from(path));
+    if (named) findings.push({ ...named.piece, surface: "file name", place: path });
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat?.isDirectory()) for (const name of readdirSync(path)) visit(join(path, name));
+    if (!stat?.isFile()) return;
+    const content = readFileSync(path);
+    files++;
+    bytes += content.length;
+    const found = index.find(content);
+    if (found) findings.push({ ...found.piece, surface: "file", place: path });
+  };
+  visit(folder);
+  return { findings, files, bytes };
+}
