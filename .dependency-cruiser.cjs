@@ -1,4 +1,4 @@
-// Who may import whom. Run through scripts/check-dependencies.ts, which also fails
+// Who may import whom. Run through .ci/check-dependencies.ts, which also fails
 // when fewer modules were read than there are files.
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
@@ -32,7 +32,7 @@ module.exports = {
       name: "gen-is-generated",
       severity: "error",
       from: { path: "^services/gen/" },
-      to: { path: "^(services|test|scripts)/", pathNot: "^services/gen/" },
+      to: { path: "^(services|test|\\.ci)/", pathNot: "^services/gen/" },
     },
     {
       name: "domain-is-pure-of-libraries",
@@ -100,7 +100,7 @@ module.exports = {
     {
       name: "declared-dependencies-only",
       severity: "error",
-      from: { path: "^(services|test|scripts)/" },
+      from: { path: "^(services|test|\\.ci)/" },
       to: { dependencyTypes: ["npm-no-pkg", "npm-unknown"] },
     },
   ],

@@ -25,18 +25,18 @@ help: ## list the targets
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
 setup: ## install everything the checkout needs (Node 24 included)
-	@PATH='$(MACHINE_PATH)' $(if $(EXTRA_CA),NODE_EXTRA_CA_CERTS='$(EXTRA_CA)') sh scripts/setup.sh
+	@PATH='$(MACHINE_PATH)' $(if $(EXTRA_CA),NODE_EXTRA_CA_CERTS='$(EXTRA_CA)') sh .ci/setup.sh
 
 gen: setup ## generate services/gen from the protos
-	@sh scripts/gen.sh
+	@sh .ci/gen.sh
 
 lint: gen ## style, types, dependency rules, protos
 	biome check --error-on-warnings .
 	tsc --noEmit
-	node scripts/check-dependencies.ts
+	node .ci/check-dependencies.ts
 	buf lint
 	buf format proto -d --exit-code
-	sh scripts/proto-breaking.sh
+	sh .ci/proto-breaking.sh
 
 fix: gen ## format and apply safe fixes
 	biome check --write .
@@ -67,7 +67,7 @@ coverage: gen ## every test, with coverage
 	c8 $(MOCHA) $(ALL_TESTS)
 
 proto-breaking: setup ## compare the protos with the committed image
-	@sh scripts/proto-breaking.sh
+	@sh .ci/proto-breaking.sh
 
 proto-image: setup ## accept the protos as they are: rewrite the committed image
 	buf build --exclude-source-info -o proto/ganglion.image.binpb

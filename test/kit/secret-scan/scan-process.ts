@@ -71,7 +71,7 @@ function scanMemory(
   try {
     for (const line of readFileSync(`/proc/${pid}/maps`, "utf8").split("\n")) {
       const region = /^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+\s*(.*)$/.exec(line);
-      if (!region || !region[3]?.startsWith("r") || KERNEL_REGIONS.has(region[4] ?? "")) continue;
+      if (!region?.[3]?.startsWith("r") || KERNEL_REGIONS.has(region[4] ?? "")) continue;
       const end = BigInt(`0x${region[2]}`);
       for (let at = BigInt(`0x${region[1]}`); at < end; at += BigInt(CHUNK_BYTES)) {
         const length = Number(end - at < BigInt(chunk.length) ? end - at : BigInt(chunk.length));

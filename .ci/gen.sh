@@ -6,14 +6,14 @@ cd "$(dirname "$0")/.."
 out=services/gen
 
 digest() {
-  { find proto third_party -name '*.proto' -type f | LC_ALL=C sort | while read -r f; do echo "$f"; cat "$f"; done
-    cat buf.yaml buf.gen.yaml scripts/gen.sh node_modules/ts-proto/package.json; } | cksum
+  { find proto -name '*.proto' -type f | LC_ALL=C sort | while read -r f; do echo "$f"; cat "$f"; done
+    cat buf.yaml buf.gen.yaml .ci/gen.sh node_modules/ts-proto/package.json; } | cksum
 }
 fresh() { [ -f "$out/.stamp" ] && [ "$(cat "$out/.stamp")" = "$(digest)" ]; }
 fresh && exit 0
 
 if [ "${GANGLION_GEN_LOCKED:-}" != 1 ] && command -v flock >/dev/null; then
-  GANGLION_GEN_LOCKED=1 exec flock node_modules sh scripts/gen.sh
+  GANGLION_GEN_LOCKED=1 exec flock node_modules sh .ci/gen.sh
 fi
 fresh && exit 0
 

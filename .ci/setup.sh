@@ -15,7 +15,7 @@ command -v npm >/dev/null || { echo "setup: npm is needed (any Node.js from 20 o
 lock=.git
 [ -d "$lock" ] || lock=.
 if [ "${GANGLION_SETUP_LOCKED:-}" != 1 ] && command -v flock >/dev/null; then
-  GANGLION_SETUP_LOCKED=1 exec flock "$lock" sh scripts/setup.sh
+  GANGLION_SETUP_LOCKED=1 exec flock "$lock" sh .ci/setup.sh
 fi
 fresh && exit 0
 

@@ -12,7 +12,7 @@ interface Cruised {
   };
 }
 
-const ROOTS = ["services", "test", "scripts"];
+const ROOTS = ["services", "test", ".ci"];
 
 const run = spawnSync(
   process.execPath,
