@@ -5,13 +5,18 @@ import type { ClientConfig } from "pg";
 import { DATABASE_ROLES, type DatabaseRole } from "../../services/cli/up/postgres-cluster.ts";
 import { type PostgresServer, startPostgres } from "../../services/cli/up/postgres-server.ts";
 import { ensureSystemUser, type SystemUser } from "../../services/cli/up/system-user.ts";
-import { createAuthority, type Identity, issueLeaf } from "../../services/common/tls/issue-certificate.ts";
+import {
+  type Authority,
+  createAuthority,
+  type IssuedCertificate,
+  issueCertificate,
+} from "../../services/common/tls/issue-certificate.ts";
 
 /** A PostgreSQL of its own for one test file. */
 export interface TestPostgres {
   readonly server: PostgresServer;
   /** The authority that signed the server's and the roles' certificates; tests may issue more from it. */
-  readonly authority: Identity;
+  readonly authority: Authority;
   /** Folder with ca.pem, cert.pem, key.pem of that role, as a service finds it in GANGLION_TLS_DIR. */
   tlsDir(role: DatabaseRole): string;
   /** What `pg` needs to log in as that role. */
@@ -29,13 +34,13 @@ export interface TestPostgres {
  * run-time authority, in a temporary folder. It dies with the test process.
  */
 export async function startTestPostgres(
-  options: { authority?: Identity; onLog?: (line: string) => void } = {},
+  options: { authority?: Authority; onLog?: (line: string) => void } = {},
 ): Promise<TestPostgres> {
   const folder = mkdtempSync(join(tmpdir(), "ganglion-test-pg-"));
   chmodSync(folder, 0o711);
   const user = process.getuid?.() === 0 ? ensureSystemUser("ganglion-pg") : undefined;
-  const authority = options.authority ?? (await createAuthority("Ganglion test CA"));
-  const identities = new Map<DatabaseRole, Identity>();
+  const authority = options.authority ?? (await createAuthority());
+  const identities = new Map<DatabaseRole, IssuedCertificate>();
   const dirOf = (name: string) => join(folder, "tls", name);
   await writeIdentity(dirOf("postgres"), authority, "postgres", user);
   for (const role of DATABASE_ROLES) identities.set(role, await writeIdentity(dirOf(role), authority, role));
@@ -55,7 +60,7 @@ export async function startTestPostgres(
     authority,
     tlsDir: dirOf,
     connection: (role) => {
-      const { certPem, keyPem } = identities.get(role) as Identity;
+      const { certPem, keyPem } = identities.get(role) as IssuedCertificate;
       const ssl = { ca: authority.certPem, cert: certPem, key: keyPem, minVersion: "TLSv1.3" as const };
       return { host: server.host, port: server.port, database: server.database, user: role, ssl };
     },
@@ -78,11 +83,15 @@ export async function startTestPostgres(
 
 async function writeIdentity(
   dir: string,
-  authority: Identity,
+  authority: Authority,
   cn: string,
   owner?: SystemUser,
-): Promise<Identity> {
-  const identity = await issueLeaf(authority, { cn, uri: `spiffe://ganglion.local/${serviceOf(cn)}/test` });
+): Promise<IssuedCertificate> {
+  const identity = await issueCertificate(authority, {
+    service: serviceOf(cn),
+    instance: `${serviceOf(cn)}-1`,
+    commonName: cn,
+  });
   mkdirSync(dir, { recursive: true });
   writeFileSync(join(dir, "ca.pem"), authority.certPem);
   writeFileSync(join(dir, "cert.pem"), identity.certPem);

@@ -9,7 +9,11 @@ import { createInterface } from "node:readline";
 import pg from "pg";
 import { DATABASE_ROLES } from "../../../services/cli/up/postgres-cluster.ts";
 import { evictPostmaster } from "../../../services/cli/up/postgres-eviction.ts";
-import { createAuthority, type Identity, issueLeaf } from "../../../services/common/tls/issue-certificate.ts";
+import {
+  type Authority,
+  createAuthority,
+  issueCertificate,
+} from "../../../services/common/tls/issue-certificate.ts";
 import { startTestPostgres, type TestPostgres } from "../../kit/postgres.ts";
 
 describe("embedded PostgreSQL", () => {
@@ -33,8 +37,12 @@ describe("embedded PostgreSQL", () => {
       await client.end();
     }
   };
-  const loginWith = async (authority: Identity, cn: string, user: string) => {
-    const { certPem, keyPem } = await issueLeaf(authority, { cn });
+  const loginWith = async (authority: Authority, cn: string, user: string) => {
+    const { certPem, keyPem } = await issueCertificate(authority, {
+      service: "harness",
+      instance: "harness-1",
+      commonName: cn,
+    });
     const ssl = { ca: postgres.authority.certPem, cert: certPem, key: keyPem };
     return query({ ...postgres.connection("ganglion_owner"), user, ssl }, "SELECT 1");
   };
@@ -55,7 +63,7 @@ describe("embedded PostgreSQL", () => {
     await assert.rejects(loginWith(postgres.authority, "ganglion_session", "ganglion_owner"), refused);
     await assert.rejects(loginWith(postgres.authority, "postgres", "postgres"), refused);
     await assert.rejects(
-      loginWith(await createAuthority("foreign"), "ganglion_owner", "ganglion_owner"),
+      loginWith(await createAuthority(), "ganglion_owner", "ganglion_owner"),
       /unknown ca|alert/i,
     );
     const { ssl, ...plain } = postgres.connection("ganglion_owner");
