@@ -1,6 +1,6 @@
 /** isHandLost tells whether an error result says that the hand is gone, whatever its exact words. */
 export function isHandLost(text: string): boolean {
-  return /HAND_(?:LOST|GONE|DEAD)|\bhands?\b[^.]{0,80}\b(?:lost|gone|died|dead|terminated|vanished|no longer)\b/i.test(
+  return /HAND_(?:LOST|GONE|DEAD)|\bhands?(?:\b|_)[^.]{0,80}\b(?:lost|gone|died|dead|terminated|vanished|no longer)\b/i.test(
     text,
   );
 }

@@ -30,8 +30,8 @@ function nextStep(conversation: Conversation): Reply {
   const restarts = conversation.calls.filter(needsRestart).length;
   if (restarts > MAX_RESTARTS) return say("The hand was lost too often; I give up without a result.");
   const calls = conversation.calls.slice(conversation.calls.findLastIndex(needsRestart) + 1);
-  const failed = calls.filter(({ result }) => result?.isError);
-  if (failed.length >= MAX_FAILURES && calls.at(-1)?.result?.isError) {
+  const failed = calls.filter(({ name, result }) => result?.isError && ["write", "bash"].includes(name));
+  if (failed.length >= MAX_FAILURES && failed.includes(calls.at(-1) as ToolCall)) {
     return say(
       `I give up without a result: ${failed.at(-1)?.name} failed ${failed.length} times: ${failed.at(-1)?.result?.text}`,
     );

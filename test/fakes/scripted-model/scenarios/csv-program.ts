@@ -1,6 +1,7 @@
 /**
  * CSV_PROGRAM is the program that the scripted model writes into its hand: it reads a CSV, groups it by its first text
  * column, and fits a line between its first and its last numeric column. Its one line of JSON is what the answer quotes.
+ * Plain enough for whatever Node a hand has.
  */
 export const CSV_PROGRAM = `import { readFileSync } from "node:fs";
 
@@ -15,8 +16,10 @@ const sum = (values) => values.reduce((total, value) => total + value, 0);
 const mean = (values) => sum(values) / values.length;
 const round = (value) => Math.round(value * 1e4) / 1e4;
 
+const byName = new Map();
+for (const row of rows) byName.set(row[key] ?? "all", [...(byName.get(row[key] ?? "all") ?? []), row]);
 const groups = {};
-for (const [name, members] of Object.entries(Object.groupBy(rows, (row) => row[key] ?? "all"))) {
+for (const [name, members] of byName) {
   groups[name] = { count: members.length };
   for (const at of numeric) groups[name]["mean_" + columns[at]] = round(mean(valuesOf(at, members)));
 }
