@@ -1,110 +1,141 @@
 import "reflect-metadata";
 import { createPrivateKey, randomBytes, webcrypto } from "node:crypto";
 import * as x509 from "@peculiar/x509";
+import { spiffeUri, TRUST_DOMAIN } from "./spiffe-id.ts";
 
-const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-/** Clocks of two machines disagree a little: a fresh certificate is valid a little before it was made. */
-const SKEW_MS = 5 * 60_000;
+type CryptoKey = webcrypto.CryptoKey;
+type CryptoKeyPair = webcrypto.CryptoKeyPair;
 
-/** A certificate and its private key (PKCS #8), as PEM. */
-export interface Identity {
-  readonly certPem: string;
-  readonly keyPem: string;
+const ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
+const SIGNING = { name: "ECDSA", hash: "SHA-256" } as const;
+const DAY_MS = 24 * 3600 * 1000;
+// Clocks of other machines may be a little behind.
+const BACKDATE_MS = 5 * 60 * 1000;
+// Library-typed globals and Node's webcrypto describe the same objects.
+const provider = webcrypto as unknown as Parameters<typeof x509.cryptoProvider.set>[0];
+
+/** The mesh's certificate authority. The key PEM is a secret of the highest grade. */
+export interface Authority {
+  certPem: string;
+  keyPem: string;
 }
 
-/** What a leaf certificate says. */
-export interface LeafRequest {
-  /** The one URI SAN, the SPIFFE id; left out only for servers that no service authenticates by it. */
-  readonly uri?: string;
-  readonly cn: string;
-  readonly dns?: readonly string[];
-  readonly ip?: readonly string[];
-  /** Life in days; 1 by default. */
-  readonly days?: number;
+/** A certificate with its key, PEM. */
+export interface IssuedCertificate {
+  certPem: string;
+  keyPem: string;
+  /** Epoch milliseconds. */
+  notAfter: number;
 }
 
-/** createAuthority makes a private certificate authority, valid for ten years. */
-export async function createAuthority(name = "Ganglion private CA"): Promise<Identity> {
-  const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
-  const now = Date.now();
-  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    serialNumber: serial(),
-    name: `CN=${name}`,
-    notBefore: new Date(now - SKEW_MS),
-    notAfter: new Date(now + 3650 * DAY_MS),
-    signingAlgorithm: ALGORITHM,
-    keys,
-    extensions: [
-      new x509.BasicConstraintsExtension(true, 0, true),
-      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
-      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
-    ],
-  });
-  return { certPem: pem(certificate), keyPem: await exportKey(keys.privateKey) };
+/** What a certificate is issued for. */
+export interface CertificateRequest {
+  service: string;
+  instance: string;
+  /** Database role or the service's name. */
+  commonName?: string;
+  dnsNames?: string[];
+  ips?: string[];
+  lifeMs?: number;
+  /** Start of validity, for tests of expiry. */
+  notBefore?: Date;
+  /** Servers without SPIFFE callers get "server", operators and clients "client", mesh services both. */
+  usage?: "both" | "server" | "client";
 }
 
-/** issueLeaf makes a certificate for one process, good as server and as client. */
-export async function issueLeaf(
-  authority: Identity,
-  request: LeafRequest,
-): Promise<Identity & { notAfter: Date }> {
+/** Makes a new authority, valid for ten years. */
+export async function createAuthority(): Promise<Authority> {
+  const keys = await generateKeys();
+  const cert = await x509.X509CertificateGenerator.createSelfSigned(
+    {
+      serialNumber: serial(),
+      name: `CN=Ganglion CA (${TRUST_DOMAIN}) ${randomBytes(4).toString("hex")}`,
+      notBefore: new Date(Date.now() - BACKDATE_MS),
+      notAfter: new Date(Date.now() + 3653 * DAY_MS),
+      signingAlgorithm: SIGNING,
+      keys: keys as never,
+      extensions: [
+        new x509.BasicConstraintsExtension(true, 0, true),
+        new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+        await x509.SubjectKeyIdentifierExtension.create(keys.publicKey as never, false, provider as never),
+      ],
+    },
+    provider as never,
+  );
+  return { certPem: cert.toString("pem"), keyPem: await exportKey(keys.privateKey) };
+}
+
+/** Issues a certificate with a fresh key: one URI name (the SPIFFE id), localhost and 127.0.0.1. */
+export async function issueCertificate(
+  authority: Authority,
+  request: CertificateRequest,
+): Promise<IssuedCertificate> {
+  const keys = await generateKeys();
   const issuer = new x509.X509Certificate(authority.certPem);
-  const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
-  const now = Date.now();
-  const notAfter = new Date(now + (request.days ?? 1) * DAY_MS);
-  const certificate = await x509.X509CertificateGenerator.create({
-    serialNumber: serial(),
-    subject: [{ CN: [request.cn] }],
-    issuer: issuer.subject,
-    notBefore: new Date(now - SKEW_MS),
-    notAfter,
-    signingAlgorithm: ALGORITHM,
-    publicKey: keys.publicKey,
-    signingKey: await importKey(authority.keyPem),
-    extensions: [
-      new x509.BasicConstraintsExtension(false, undefined, true),
-      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-      new x509.ExtendedKeyUsageExtension([
-        x509.ExtendedKeyUsage.serverAuth,
-        x509.ExtendedKeyUsage.clientAuth,
-      ]),
-      new x509.SubjectAlternativeNameExtension(alternativeNames(request)),
-      await x509.AuthorityKeyIdentifierExtension.create(issuer.publicKey),
-      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
-    ],
-  });
-  return { certPem: pem(certificate), keyPem: await exportKey(keys.privateKey), notAfter };
-}
-
-function alternativeNames(request: LeafRequest): x509.JsonGeneralNames {
-  return [
-    ...(request.uri ? [{ type: "url" as const, value: request.uri }] : []),
-    ...(request.dns ?? ["localhost"]).map((value) => ({ type: "dns" as const, value })),
-    ...(request.ip ?? ["127.0.0.1"]).map((value) => ({ type: "ip" as const, value })),
+  const signingKey = await importKey(authority.keyPem);
+  const notBefore = request.notBefore ?? new Date(Date.now() - BACKDATE_MS);
+  const notAfter = new Date((request.notBefore?.getTime() ?? Date.now()) + (request.lifeMs ?? DAY_MS));
+  const usage = request.usage ?? defaultUsage(request.service);
+  const purposes = [
+    ...(usage === "client" ? [] : [x509.ExtendedKeyUsage.serverAuth]),
+    ...(usage === "server" ? [] : [x509.ExtendedKeyUsage.clientAuth]),
   ];
+  const cert = await x509.X509CertificateGenerator.create(
+    {
+      serialNumber: serial(),
+      subject: [{ CN: [request.commonName ?? request.service] }],
+      issuer: issuer.subject,
+      notBefore,
+      notAfter,
+      signingAlgorithm: SIGNING,
+      publicKey: keys.publicKey as never,
+      signingKey: signingKey as never,
+      extensions: [
+        new x509.BasicConstraintsExtension(false, undefined, true),
+        new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+        new x509.ExtendedKeyUsageExtension(purposes, false),
+        new x509.SubjectAlternativeNameExtension([
+          { type: "url", value: spiffeUri(request.service, request.instance) },
+          ...(request.dnsNames ?? ["localhost"]).map((value) => ({ type: "dns" as const, value })),
+          ...(request.ips ?? ["127.0.0.1"]).map((value) => ({ type: "ip" as const, value })),
+        ]),
+        await x509.AuthorityKeyIdentifierExtension.create(issuer, false, provider as never),
+        await x509.SubjectKeyIdentifierExtension.create(keys.publicKey as never, false, provider as never),
+      ],
+    },
+    provider as never,
+  );
+  return {
+    certPem: cert.toString("pem"),
+    keyPem: await exportKey(keys.privateKey),
+    notAfter: notAfter.getTime(),
+  };
 }
 
-function serial(): string {
-  // 16 random octets, the first one positive and not zero, as RFC 5280 wants it.
-  const bytes = randomBytes(16);
-  bytes[0] = ((bytes[0] as number) & 0x7f) | 0x40;
-  return bytes.toString("hex");
+function defaultUsage(service: string): "both" | "server" | "client" {
+  if (service === "operator" || service === "client") return "client";
+  return service === "postgres" || service === "vault" ? "server" : "both";
 }
 
-function pem(certificate: x509.X509Certificate): string {
-  return `${certificate.toString("pem")}\n`;
+function generateKeys(): Promise<CryptoKeyPair> {
+  return webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
 }
 
-async function exportKey(key: webcrypto.CryptoKey): Promise<string> {
+async function exportKey(key: CryptoKey): Promise<string> {
   const der = Buffer.from(await webcrypto.subtle.exportKey("pkcs8", key));
   return createPrivateKey({ key: der, format: "der", type: "pkcs8" })
-    .export({ type: "pkcs8", format: "pem" })
+    .export({ format: "pem", type: "pkcs8" })
     .toString();
 }
 
-async function importKey(keyPem: string): Promise<webcrypto.CryptoKey> {
-  const der = createPrivateKey(keyPem).export({ type: "pkcs8", format: "der" });
+function importKey(pem: string): Promise<CryptoKey> {
+  const der = createPrivateKey(pem).export({ format: "der", type: "pkcs8" });
   return webcrypto.subtle.importKey("pkcs8", der, ALGORITHM, false, ["sign"]);
+}
+
+// Positive, 16 bytes, without a leading zero.
+function serial(): string {
+  const bytes = randomBytes(16);
+  bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;
+  return bytes.toString("hex");
 }

@@ -1,0 +1,20 @@
+import type { Logger } from "../log/create-logger.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import type { Tracing } from "../telemetry/tracing.ts";
+import type { ActiveCall } from "./active-call.ts";
+import type { PrincipalResolver } from "./principal.ts";
+
+/** What all calls of a server share. */
+export interface ServerState {
+  service: string;
+  log: Logger;
+  metrics: Metrics;
+  tracing: Tracing;
+  resolvePrincipal: PrincipalResolver;
+  /** Deadline of unary calls whose caller and contract name none. */
+  defaultDeadlineMs: number;
+  /** How long a reader may take nothing before its stream is ended. */
+  slowConsumerMs: number;
+  active: Set<ActiveCall>;
+  draining: boolean;
+}
