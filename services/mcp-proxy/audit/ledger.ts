@@ -1,0 +1,113 @@
+import type { Pool } from "pg";
+import type { CallClaim, CallEnd, Guard, Ledger, LedgerRecord } from "../domain/ports.ts";
+import { proxyError } from "../domain/proxy-error.ts";
+import { stripDatabaseError } from "../store/database-error.ts";
+import { WRITE_AND_CLAIM, WRITE_DISPATCH, WRITE_END, WRITE_RECORDS } from "./ledger-statements.ts";
+
+/** Who writes. */
+export interface Writer {
+  instance: string;
+  bootId: string;
+}
+
+interface Waiting {
+  entry: Record<string, unknown>;
+  settle: (refusal: string | undefined) => void;
+  fail: (error: unknown) => void;
+}
+
+const WRITE_TIMEOUT_MS = 2000;
+const MAX_BATCH = 64;
+
+/**
+ * Makes the writer of the audit log. The log has one head, so commits queue behind each other; records that wait
+ * together go in one transaction. No record waits for anything but the commit before it, and none is held in memory
+ * as if it were durable: a write that takes longer than 2 s fails the call (law L6).
+ */
+export function createLedger(pool: Pool, writer: Writer): Ledger {
+  const who = { instance: writer.instance, boot_id: writer.bootId };
+  const entryOf = (record: LedgerRecord, guard?: Guard) => ({
+    record: { ...record, ...who },
+    ...(guard ? { guard: guardJson(guard) } : {}),
+  });
+  const run = async <Row extends object>(statement: { name: string; text: string }, values: unknown[]) => {
+    try {
+      return (await inTime(pool.query<Row>({ ...statement, values }))).rows;
+    } catch (error) {
+      throw proxyError("AUDIT_UNAVAILABLE", { cause: stripDatabaseError(error) });
+    }
+  };
+
+  let waiting: Waiting[] = [];
+  let isWriting = false;
+  const flush = async () => {
+    if (isWriting) return;
+    isWriting = true;
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, MAX_BATCH);
+      waiting = waiting.slice(MAX_BATCH);
+      try {
+        const entries = JSON.stringify(batch.map(({ entry }) => entry));
+        const rows = await run<{ refusal: string | null }>(WRITE_RECORDS, [entries]);
+        batch.forEach(({ settle }, i) => {
+          settle(rows[i]?.refusal ?? undefined);
+        });
+      } catch (error) {
+        for (const { fail } of batch) fail(error);
+      }
+    }
+    isWriting = false;
+  };
+
+  return {
+    write: (record, guard) =>
+      new Promise((settle, fail) => {
+        waiting.push({ entry: entryOf(record, guard), settle, fail });
+        void flush();
+      }),
+    writeAndClaim: async (record, guard, claim: CallClaim) => {
+      const values = [JSON.stringify([entryOf(record, guard)]), claim.sessionId, claim.callKey, claim.epoch];
+      const more = [claim.requestDigest, claim.requestId, writer.instance, writer.bootId];
+      const [row] = await run<{ refusal: string | null; claimed: boolean }>(WRITE_AND_CLAIM, [
+        ...values,
+        ...more,
+      ]);
+      return { ...(row?.refusal ? { refusal: row.refusal } : {}), isClaimed: row?.claimed === true };
+    },
+    writeDispatch: async (record, call) => {
+      const values = [JSON.stringify([entryOf(record)]), call.sessionId, call.callKey, record.request_id];
+      return (await run(WRITE_DISPATCH, [...values, call.isRepeatable])).length === 1;
+    },
+    writeEnd: async (record, end: CallEnd) => {
+      const values = [
+        JSON.stringify([entryOf(record)]),
+        end.sessionId,
+        end.callKey,
+        end.requestId,
+        end.result,
+      ];
+      await run(WRITE_END, values);
+    },
+  };
+}
+
+function guardJson(guard: Guard): Record<string, string> {
+  return {
+    token_hash: guard.tokenHash.toString("hex"),
+    token_mac: guard.tokenMac.toString("hex"),
+    binding_mac: guard.bindingMac.toString("hex"),
+  };
+}
+
+/** A statement that hangs must not hang the caller; if it commits later, the record stays without what it announced. */
+async function inTime<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error("the audit log did not answer in time")), WRITE_TIMEOUT_MS);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,52 @@
+import type { Reason } from "./proxy-error.ts";
+import { isMac, type RowMac } from "./row-mac.ts";
+
+/** A credential's record as the policy needs it. */
+export interface CredentialRow {
+  credentialId: string;
+  vaultId: string;
+  kind: "static_bearer" | "model_api_key";
+  url: string;
+  version: bigint;
+  mac: Buffer;
+}
+
+/** Everything stored about a session token, read in one statement. */
+export interface AccessRow {
+  tokenHash: Buffer;
+  tokenId: string;
+  sessionId: string;
+  epoch: bigint;
+  audience: string;
+  spiffeId: string;
+  tokenMac: Buffer;
+  workspaceId: string;
+  vaultIds: string[];
+  mcpServers: { name: string; url: string }[];
+  models: string[];
+  bindingMac: Buffer;
+  /** null when there is no fence row, which is as bad as an ended one. */
+  lowestEpoch: bigint | null;
+  ended: boolean | null;
+  /** Active credentials that fit what was asked for, in the order of the binding's vaults. */
+  credentials: CredentialRow[];
+}
+
+/** Who asks, and for which door. */
+export interface AccessQuestion {
+  audience: string;
+  spiffeId: string;
+}
+
+/**
+ * Says why a token may not be used, or nothing. MACs first: nothing in a row is believed before. Every check names
+ * what it wants; a missing value passes none of them (case A013).
+ */
+export function judgeAccess(row: AccessRow, asked: AccessQuestion, mac: RowMac): Reason | undefined {
+  if (!isMac(row.tokenMac, mac.token(row)) || !isMac(row.bindingMac, mac.binding(row))) return "ROW_TAMPERED";
+  if (row.spiffeId !== asked.spiffeId) return "CALLER_MISMATCH";
+  if (row.audience !== asked.audience) return "TOKEN_AUDIENCE";
+  if (row.lowestEpoch === null || row.ended !== false) return "SESSION_ENDED";
+  if (row.epoch < row.lowestEpoch) return "TOKEN_STALE_EPOCH";
+  return undefined;
+}

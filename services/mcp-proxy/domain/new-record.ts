@@ -1,0 +1,67 @@
+/** Which step of a request a record stands for. */
+export type RecordKind = "decision" | "dispatch" | "outcome" | "recovery";
+
+/** A record before it has a place in the log. Field names are the columns'. */
+export interface NewRecord {
+  kind: RecordKind;
+  request_id: string;
+  session_id: string;
+  workspace_id: string;
+  epoch: string;
+  caller: string;
+  token_id: string;
+  operation: string;
+  destination: string;
+  target: string;
+  effect: "" | "allow" | "deny";
+  reason: string;
+  credential_id: string;
+  credential_version: string;
+  vault_request_id: string;
+  peer_address: string;
+  status: number;
+  request_bytes: number;
+  response_bytes: number;
+  call_key: string;
+  redactions: number;
+  instance: string;
+  boot_id: string;
+}
+
+const MAX_CHARS = 512;
+
+/** A record with nothing in it but its kind and request; the rest is filled in by spreading. */
+export function blankRecord(kind: RecordKind, requestId: string): Omit<NewRecord, "instance" | "boot_id"> {
+  return {
+    kind,
+    request_id: requestId,
+    session_id: "",
+    workspace_id: "",
+    epoch: "0",
+    caller: "",
+    token_id: "",
+    operation: "",
+    destination: "",
+    target: "",
+    effect: "",
+    reason: "",
+    credential_id: "",
+    credential_version: "0",
+    vault_request_id: "",
+    peer_address: "",
+    status: 0,
+    request_bytes: 0,
+    response_bytes: 0,
+    call_key: "",
+    redactions: 0,
+  };
+}
+
+/** Text for a record: control characters escaped, bounded, never half a surrogate pair. */
+export function recordText(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is escaped
+  const clean = text.toWellFormed().replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (char) => {
+    return `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+  return clean.length > MAX_CHARS ? `${clean.slice(0, MAX_CHARS - 1)}…` : clean;
+}

@@ -1,0 +1,104 @@
+import type { AccessRow, CredentialRow } from "./access.ts";
+import type { NewRecord } from "./new-record.ts";
+
+/** What a decision that lets a call through is bound to: checked again in the transaction that writes it. */
+export interface Guard {
+  tokenHash: Buffer;
+  tokenMac: Buffer;
+  bindingMac: Buffer;
+}
+
+/** A record as a caller of the ledger gives it; the ledger adds who writes. */
+export type LedgerRecord = Omit<NewRecord, "instance" | "boot_id">;
+
+/** The claim of a tool call's key in the journal. */
+export interface CallClaim {
+  sessionId: string;
+  callKey: string;
+  epoch: bigint;
+  requestDigest: Buffer;
+  requestId: string;
+}
+
+/** How a tool call ended; `result` is the encoded Call. null = it certainly did not run: the key is free again. */
+export interface CallEnd {
+  sessionId: string;
+  callKey: string;
+  requestId: string;
+  result: Buffer | null;
+}
+
+/** The audit log as a call sees it. Every method resolves when its record is durable, or rejects within 2 s. */
+export interface Ledger {
+  /** Writes a record. Resolves with the reason why the guard failed, when it did; then nothing was written. */
+  write(record: LedgerRecord, guard?: Guard): Promise<string | undefined>;
+  /** Writes a decision and claims the call's key in the same transaction; false when the key is known already. */
+  writeAndClaim(
+    record: LedgerRecord,
+    guard: Guard,
+    claim: CallClaim,
+  ): Promise<{ refusal?: string; isClaimed: boolean }>;
+  /** Writes a dispatch if this request still holds the claim; false when it does not. */
+  writeDispatch(
+    record: LedgerRecord,
+    call: { sessionId: string; callKey: string; isRepeatable: boolean },
+  ): Promise<boolean>;
+  /** Writes an outcome and what became of the call in the same transaction. */
+  writeEnd(record: LedgerRecord, end: CallEnd): Promise<void>;
+}
+
+/** What to look up together with a token. */
+export interface AccessLookup {
+  tokenHash: Buffer;
+  kind: CredentialRow["kind"];
+  /** Destinations in normal form. */
+  urls: readonly string[];
+  /** MCP server of the binding whose credential is wanted too. */
+  mcpServerName: string;
+}
+
+/** Reads what is stored about a token. */
+export interface AccessReader {
+  find(lookup: AccessLookup): Promise<AccessRow | undefined>;
+}
+
+/** The session on whose behalf a secret is read. */
+export interface SecretOwner {
+  sessionId: string;
+  workspaceId: string;
+  epoch: bigint;
+}
+
+/** A secret and where it came from. */
+export interface Secret {
+  value: string;
+  version: bigint;
+  /** Vault's id of the request that read it. */
+  vaultRequestId: string;
+}
+
+/** Reads credentials with the session's own Vault token. */
+export interface SecretReader {
+  read(owner: SecretOwner, credential: CredentialRow): Promise<Secret>;
+}
+
+/** A call as the journal has it. */
+export interface JournalEntry {
+  epoch: bigint;
+  requestDigest: Buffer;
+  requestId: string;
+  state: "claimed" | "dispatched" | "finished";
+  isRepeatable: boolean;
+  result: Buffer | null;
+  /** The process that wrote it is this one. */
+  isOwn: boolean;
+  /** The process that wrote it still lives. */
+  isAlive: boolean;
+}
+
+/** The journal of tool calls. Writes that go with a record are the ledger's. */
+export interface CallJournal {
+  find(sessionId: string, callKey: string): Promise<JournalEntry | undefined>;
+  /** Takes over an entry that nobody works on; false when it changed meanwhile. */
+  takeOver(claim: CallClaim, from: JournalEntry): Promise<boolean>;
+}

@@ -1,0 +1,87 @@
+import type { Pool } from "pg";
+import type { AccessRow, CredentialRow } from "../domain/access.ts";
+import type { AccessLookup, AccessReader } from "../domain/ports.ts";
+import { query } from "./query.ts";
+
+interface Row {
+  token_id: string;
+  session_id: string;
+  epoch: string;
+  audience: string;
+  spiffe_id: string;
+  token_mac: Buffer;
+  workspace_id: string;
+  vault_ids: string[];
+  mcp_servers: { name: string; url: string }[];
+  models: string[];
+  binding_mac: Buffer;
+  lowest_epoch: string | null;
+  ended: boolean | null;
+  credentials: {
+    id: string;
+    vault: string;
+    kind: CredentialRow["kind"];
+    url: string;
+    version: string;
+    mac: string;
+  }[];
+}
+
+const FIND = {
+  name: "find_access",
+  text: `
+SELECT t.token_id, t.session_id, t.epoch, t.audience, t.spiffe_id, t.mac AS token_mac,
+       b.workspace_id, b.vault_ids, b.mcp_servers, b.models, b.mac AS binding_mac, f.lowest_epoch, f.ended,
+       COALESCE((
+         SELECT jsonb_agg(jsonb_build_object('id', c.credential_id, 'vault', c.vault_id, 'kind', c.kind, 'url', c.url,
+                          'version', c.version::text, 'mac', encode(c.mac, 'hex'))
+                          ORDER BY array_position(b.vault_ids, c.vault_id))
+         FROM proxy.credentials c JOIN proxy.vaults v USING (vault_id)
+         WHERE c.vault_id = ANY (b.vault_ids) AND v.workspace_id = b.workspace_id
+           AND c.kind = $2 AND c.version > 0 AND c.archived_at IS NULL AND v.archived_at IS NULL
+           AND (c.url = ANY ($3) OR c.url IN (
+             SELECT s ->> 'url' FROM jsonb_array_elements(b.mcp_servers) s WHERE s ->> 'name' = $4))
+       ), '[]') AS credentials
+FROM proxy.tokens t
+JOIN proxy.bindings b USING (session_id)
+LEFT JOIN proxy.fences f USING (session_id)
+WHERE t.token_hash = $1`,
+};
+
+/** Reads a token with its binding, fence and the credentials that fit, in one statement. */
+export function createAccessStore(pool: Pool): AccessReader {
+  return {
+    find: async (lookup: AccessLookup): Promise<AccessRow | undefined> => {
+      const values = [lookup.tokenHash, lookup.kind, lookup.urls, lookup.mcpServerName];
+      const [row] = await query<Row>(pool, FIND, values);
+      return row && toAccess(lookup.tokenHash, row);
+    },
+  };
+}
+
+function toAccess(tokenHash: Buffer, row: Row): AccessRow {
+  return {
+    tokenHash,
+    tokenId: row.token_id,
+    sessionId: row.session_id,
+    epoch: BigInt(row.epoch),
+    audience: row.audience,
+    spiffeId: row.spiffe_id,
+    tokenMac: row.token_mac,
+    workspaceId: row.workspace_id,
+    vaultIds: row.vault_ids,
+    mcpServers: row.mcp_servers,
+    models: row.models,
+    bindingMac: row.binding_mac,
+    lowestEpoch: row.lowest_epoch === null ? null : BigInt(row.lowest_epoch),
+    ended: row.ended,
+    credentials: row.credentials.map((c) => ({
+      credentialId: c.id,
+      vaultId: c.vault,
+      kind: c.kind,
+      url: c.url,
+      version: BigInt(c.version),
+      mac: Buffer.from(c.mac, "hex"),
+    })),
+  };
+}

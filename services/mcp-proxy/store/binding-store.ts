@@ -1,0 +1,83 @@
+import type { Pool } from "pg";
+import type { BindingFields, TokenFields } from "../domain/row-mac.ts";
+import { query } from "./query.ts";
+
+/** A stored binding with its MAC and fence. */
+export interface StoredBinding extends BindingFields {
+  mac: Buffer;
+  lowestEpoch: bigint | null;
+  ended: boolean | null;
+}
+
+/** Bindings, tokens and fences. */
+export interface BindingStore {
+  /** Stores a binding and its fence; false when the session is bound already. */
+  insert(row: BindingFields, mac: Buffer): Promise<boolean>;
+  find(sessionId: string): Promise<StoredBinding | undefined>;
+  insertToken(row: TokenFields, mac: Buffer): Promise<void>;
+  raiseFence(sessionId: string, lowestEpoch: bigint, ended: boolean): Promise<void>;
+}
+
+interface Row {
+  workspace_id: string;
+  vault_ids: string[];
+  mcp_servers: { name: string; url: string }[];
+  models: string[];
+  mac: Buffer;
+  lowest_epoch: string | null;
+  ended: boolean | null;
+}
+
+const INSERT = {
+  name: "insert_binding",
+  text: `
+WITH made AS (
+  INSERT INTO proxy.bindings (session_id, workspace_id, vault_ids, mcp_servers, models, mac)
+  VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING session_id)
+SELECT proxy.raise_fence(session_id, 0, false) FROM made`,
+};
+const FIND = {
+  name: "find_binding",
+  text: `
+SELECT b.workspace_id, b.vault_ids, b.mcp_servers, b.models, b.mac, f.lowest_epoch, f.ended
+FROM proxy.bindings b LEFT JOIN proxy.fences f USING (session_id) WHERE b.session_id = $1`,
+};
+const INSERT_TOKEN = {
+  name: "insert_token",
+  text: `INSERT INTO proxy.tokens (token_hash, token_id, session_id, epoch, audience, spiffe_id, mac)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+};
+const RAISE = { name: "raise_fence", text: "SELECT proxy.raise_fence($1, $2, $3)" };
+
+/** Makes the store of bindings and tokens. */
+export function createBindingStore(pool: Pool): BindingStore {
+  return {
+    insert: async (row, mac) => {
+      const servers = JSON.stringify(row.mcpServers.map(({ name, url }) => ({ name, url })));
+      const values = [row.sessionId, row.workspaceId, row.vaultIds, servers, row.models, mac];
+      return (await query(pool, INSERT, values)).length === 1;
+    },
+    find: async (sessionId) => {
+      const [row] = await query<Row>(pool, FIND, [sessionId]);
+      return (
+        row && {
+          sessionId,
+          workspaceId: row.workspace_id,
+          vaultIds: row.vault_ids,
+          mcpServers: row.mcp_servers,
+          models: row.models,
+          mac: row.mac,
+          lowestEpoch: row.lowest_epoch === null ? null : BigInt(row.lowest_epoch),
+          ended: row.ended,
+        }
+      );
+    },
+    insertToken: async (row, mac) => {
+      const values = [row.tokenHash, row.tokenId, row.sessionId, row.epoch, row.audience, row.spiffeId, mac];
+      await query(pool, INSERT_TOKEN, values);
+    },
+    raiseFence: async (sessionId, lowestEpoch, ended) => {
+      await query(pool, RAISE, [sessionId, lowestEpoch, ended]);
+    },
+  };
+}

@@ -1,0 +1,62 @@
+import type { Pool } from "pg";
+import type { CallClaim, CallJournal, JournalEntry } from "../domain/ports.ts";
+import { query } from "./query.ts";
+
+interface Row {
+  epoch: string;
+  request_digest: Buffer;
+  request_id: string;
+  state: JournalEntry["state"];
+  is_repeatable: boolean;
+  result: Buffer | null;
+  boot_id: string;
+  is_alive: boolean;
+}
+
+const FIND = {
+  name: "find_call",
+  text: `
+SELECT c.epoch, c.request_digest, c.request_id, c.state, c.is_repeatable, c.result, c.boot_id,
+       EXISTS (SELECT FROM proxy.replicas r WHERE r.instance = c.instance AND r.boot_id = c.boot_id
+               AND r.heartbeat_at > now() - interval '15 s') AS is_alive
+FROM proxy.calls c WHERE c.session_id = $1 AND c.call_key = $2`,
+};
+// The request id is new with each claim, so whoever held it before can no longer dispatch or end the call.
+const TAKE_OVER = {
+  name: "take_over_call",
+  text: `
+UPDATE proxy.calls SET state = 'claimed', request_id = $3, epoch = $4, instance = $5, boot_id = $6, dispatched_at = NULL
+WHERE session_id = $1 AND call_key = $2 AND request_id = $7 AND state = $8 RETURNING 1`,
+};
+
+/** Makes the journal of tool calls for one boot of one instance. */
+export function createCallStore(pool: Pool, writer: { instance: string; bootId: string }): CallJournal {
+  return {
+    find: async (sessionId, callKey) => {
+      const [row] = await query<Row>(pool, FIND, [sessionId, callKey]);
+      return (
+        row && {
+          epoch: BigInt(row.epoch),
+          requestDigest: row.request_digest,
+          requestId: row.request_id,
+          state: row.state,
+          isRepeatable: row.is_repeatable,
+          result: row.result,
+          isOwn: row.boot_id === writer.bootId,
+          isAlive: row.is_alive,
+        }
+      );
+    },
+    takeOver: async (claim: CallClaim, from: JournalEntry) => {
+      const values = [
+        claim.sessionId,
+        claim.callKey,
+        claim.requestId,
+        claim.epoch,
+        writer.instance,
+        writer.bootId,
+      ];
+      return (await query(pool, TAKE_OVER, [...values, from.requestId, from.state])).length === 1;
+    },
+  };
+}

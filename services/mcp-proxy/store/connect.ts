@@ -1,0 +1,51 @@
+import { Pool, type PoolConfig } from "pg";
+import type { TlsBundle } from "../../common/tls/tls-bundle.ts";
+
+/** Where the database is and how to log in. */
+export interface DatabaseConfig {
+  host: string;
+  port: number;
+  database: string;
+  user: string;
+  /** Only where the login is not the certificate. */
+  password?: string;
+  tls: TlsBundle;
+}
+
+/** Settings for `pg`: TLS with the bundle's newest certificate at each connect, bounded waits. */
+export function connectionConfig(config: DatabaseConfig): PoolConfig {
+  const { host, port, database, user, password, tls } = config;
+  return {
+    host,
+    port,
+    database,
+    user,
+    ...(password === undefined ? {} : { password }),
+    // Getters: pg copies these for each new connection, so a renewed certificate is used from then on.
+    ssl: {
+      get ca() {
+        return tls.material().ca;
+      },
+      get cert() {
+        return tls.material().cert;
+      },
+      get key() {
+        return tls.material().key;
+      },
+      minVersion: "TLSv1.3",
+    },
+    application_name: "ganglion mcp-proxy",
+    connectionTimeoutMillis: 2000,
+    statement_timeout: 5000,
+    query_timeout: 6000,
+    idle_in_transaction_session_timeout: 10_000,
+    keepAlive: true,
+  };
+}
+
+/** createPool makes the pool of a replica. A lost idle connection is no event: the next call gets a new one. */
+export function createPool(config: DatabaseConfig, onIdleError: (error: Error) => void): Pool {
+  const pool = new Pool({ ...connectionConfig(config), max: 12, min: 2, idleTimeoutMillis: 60_000 });
+  pool.on("error", onIdleError);
+  return pool;
+}

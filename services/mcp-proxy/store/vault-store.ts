@@ -1,0 +1,98 @@
+import type { Pool } from "pg";
+import { query } from "./query.ts";
+
+/** A vault's record. */
+export interface VaultRow {
+  vaultId: string;
+  workspaceId: string;
+  displayName: string;
+  metadata: Record<string, string>;
+  isSystem: boolean;
+  isEntityReady: boolean;
+  requestDigest: Buffer | null;
+  mac: Buffer;
+  createdAt: Date;
+  updatedAt: Date;
+  archivedAt: Date | null;
+}
+
+/** A vault to be recorded. */
+export interface NewVault {
+  vaultId: string;
+  workspaceId: string;
+  displayName: string;
+  metadata: Record<string, string>;
+  isSystem: boolean;
+  requestId: string | null;
+  requestDigest: Buffer | null;
+  mac: Buffer;
+}
+
+/** Records of vaults. */
+export interface VaultStore {
+  /** Stores a vault, or finds the one that the same request (or workspace, for a system vault) made before. */
+  insertOrFind(vault: NewVault): Promise<VaultRow>;
+  find(vaultId: string): Promise<VaultRow | undefined>;
+  findMany(vaultIds: readonly string[]): Promise<VaultRow[]>;
+  /** Newest first, after the id `before`. */
+  list(options: {
+    workspaceId: string;
+    before: string | null;
+    limit: number;
+    withArchived: boolean;
+    withSystem: boolean;
+  }): Promise<VaultRow[]>;
+  markEntityReady(vaultId: string): Promise<void>;
+}
+
+const COLUMNS = `vault_id AS "vaultId", workspace_id AS "workspaceId", display_name AS "displayName", metadata,
+  is_system AS "isSystem", is_entity_ready AS "isEntityReady", request_digest AS "requestDigest", mac,
+  created_at AS "createdAt", updated_at AS "updatedAt", archived_at AS "archivedAt"`;
+const INSERT = {
+  name: "insert_vault",
+  text: `INSERT INTO proxy.vaults (vault_id, workspace_id, display_name, metadata, is_system, request_id, request_digest, mac)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING RETURNING ${COLUMNS}`,
+};
+const FIND_MADE = {
+  name: "find_made_vault",
+  text: `SELECT ${COLUMNS} FROM proxy.vaults
+         WHERE workspace_id = $1 AND ((request_id = $2 AND NOT $3) OR (is_system AND $3))`,
+};
+const FIND_MANY = {
+  name: "find_vaults",
+  text: `SELECT ${COLUMNS} FROM proxy.vaults WHERE vault_id = ANY ($1)`,
+};
+const LIST = {
+  name: "list_vaults",
+  text: `SELECT ${COLUMNS} FROM proxy.vaults
+         WHERE workspace_id = $1 AND ($2::text IS NULL OR vault_id < $2) AND (archived_at IS NULL OR $4)
+           AND (NOT is_system OR $5)
+         ORDER BY vault_id DESC LIMIT $3`,
+};
+const MARK = {
+  name: "mark_entity_ready",
+  text: "UPDATE proxy.vaults SET is_entity_ready = true WHERE vault_id = $1 AND NOT is_entity_ready",
+};
+
+/** Makes the store of vault records. */
+export function createVaultStore(pool: Pool): VaultStore {
+  const findMany = (ids: readonly string[]) => query<VaultRow>(pool, FIND_MANY, [ids]);
+  return {
+    insertOrFind: async (vault) => {
+      const { vaultId, workspaceId, displayName, metadata, isSystem, requestId, requestDigest, mac } = vault;
+      const values = [vaultId, workspaceId, displayName, metadata, isSystem, requestId, requestDigest, mac];
+      const [made] = await query<VaultRow>(pool, INSERT, values);
+      if (made) return made;
+      const [found] = await query<VaultRow>(pool, FIND_MADE, [workspaceId, requestId, isSystem]);
+      if (!found) throw new Error("a vault id was drawn twice");
+      return found;
+    },
+    find: async (vaultId) => (await findMany([vaultId]))[0],
+    findMany,
+    list: (o) =>
+      query<VaultRow>(pool, LIST, [o.workspaceId, o.before, o.limit, o.withArchived, o.withSystem]),
+    markEntityReady: async (vaultId) => {
+      await query(pool, MARK, [vaultId]);
+    },
+  };
+}
