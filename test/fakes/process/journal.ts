@@ -16,6 +16,7 @@ export interface JournalEntry {
 /**
  * Journal keeps what a fake has seen, for tests. `serve` answers `GET /journal?after=N&wait_ms=M`: the entries after N,
  * at once when there are any and otherwise as soon as one is written, so that a test waits on an event and never sleeps.
+ * `totals` are figures beside them that count also what the journal has dropped by now.
  */
 export class Journal {
   readonly #entries: JournalEntry[] = [];
@@ -35,7 +36,12 @@ export class Journal {
     this.#written.emit("entry");
   }
 
-  async serve(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
+  async serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    url: URL,
+    totals: object = {},
+  ): Promise<void> {
     if (!this.#mayRead(bearerOf(request.headers))) {
       response
         .writeHead(401, { "content-type": "application/json" })
@@ -50,6 +56,6 @@ export class Journal {
     }
     const entries = this.#entries.filter((entry) => entry.n > after);
     response.writeHead(200, { "content-type": "application/json" });
-    response.end(JSON.stringify({ entries, last: this.#last }));
+    response.end(JSON.stringify({ entries, last: this.#last, ...totals }));
   }
 }
