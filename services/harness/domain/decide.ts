@@ -1,0 +1,135 @@
+import type { StopReason_Type } from "../../gen/ganglion/types/v1/event.ts";
+import { FAILURES, type Failure } from "./failures.ts";
+import { LIMITS } from "./limits.ts";
+import { PERMISSION, STOP } from "./proto-values.ts";
+import type { AssistantTurn, Call, SessionState } from "./session-state.ts";
+import { type Settlement, settle } from "./settle-call.ts";
+
+/** The one next thing to do. */
+export type Action =
+  /** The session is over, or was never begun: let go of it. */
+  | { type: "stop" }
+  /** Nothing to do until a client appends something. */
+  | { type: "wait" }
+  /** A brain died in a model request: end its span. */
+  | { type: "end_span"; spanId: string }
+  /** Close the open calls with an error and go idle. */
+  | { type: "interrupt"; calls: Call[] }
+  /** Close calls that must not run. */
+  | { type: "settle_calls"; settlements: Settlement[] }
+  /** Run calls, all at once. */
+  | { type: "run_calls"; calls: Call[] }
+  /** Find out what tools these MCP servers have. */
+  | { type: "resolve_tools"; servers: string[] }
+  | { type: "call_model"; attempt: number }
+  | { type: "go_idle"; stop: StopReason_Type; eventIds: string[]; stopDetailsJson: Uint8Array }
+  /** Say what went wrong, close what is open, and go idle. Input that can never be answered is consumed. */
+  | { type: "fail"; failure: Failure; calls: Call[]; consumesInput: boolean };
+
+const NO_BYTES = new Uint8Array(0);
+
+/** Says what a brain that has folded this state does next. Pure: the same state always gives the same action. */
+export function decide(state: SessionState): Action {
+  if (state.status === "new" || state.status === "terminated") return { type: "stop" };
+  if (state.openSpan) return { type: "end_span", spanId: state.openSpan.id };
+  if (state.interruptPosition > 0n) return { type: "interrupt", calls: [...state.openCalls.values()] };
+  const isBusy = hasWork(state) || state.openCalls.size > 0;
+  if (state.unknownEventType !== "") return isBusy ? fail(state, "unknownEvent", true) : { type: "wait" };
+  if (isBusy && state.fruitlessTakeovers >= LIMITS.fruitlessTakeovers) return fail(state, "noProgress");
+  if (state.openCalls.size > 0) return decideOnCalls(state);
+  return hasWork(state) ? decideOnTurn(state) : endQuietly(state);
+}
+
+function decideOnCalls(state: SessionState): Action {
+  const calls = [...state.openCalls.values()];
+  const stopReasons = stopReasonsByCall(state);
+  const settlements = calls.flatMap((call) => settle(call, stopReasons.get(call.id) ?? "") ?? []);
+  if (settlements.length > 0) return { type: "settle_calls", settlements };
+
+  const waiting = calls.filter((call) => waitsForClient(call, state.isSelfHosted));
+  const runnable = calls.filter((call) => !waiting.includes(call));
+  // A confirmed call runs once nobody has to be asked any more, so that a client that answers one by one
+  // sees what is left; calls that need no answer run at once.
+  const now = runnable.filter((call) => call.permission === PERMISSION.ALLOW || waiting.length === 0);
+  if (now.length > 0) return { type: "run_calls", calls: now };
+
+  const eventIds = waiting.map((call) => call.id);
+  const isSaid = state.status === "idle" && sameIds(state.waitingFor, eventIds);
+  if (isSaid) return { type: "wait" };
+  return { type: "go_idle", stop: STOP.REQUIRES_ACTION, eventIds, stopDetailsJson: NO_BYTES };
+}
+
+function decideOnTurn(state: SessionState): Action {
+  const last = state.turns.at(-1);
+  const hasNewInput = state.queued.length > 0;
+  if (state.isTurnOpen && last?.kind === "assistant") {
+    const ending = decideOnAnswer(state, last, hasNewInput);
+    if (ending) return ending;
+  }
+  if (state.failedAttempt >= LIMITS.modelAttempts) return fail(state, "modelFailed");
+  if (state.requestsInTurn >= LIMITS.requestsInTurn) return fail(state, "turnLimit");
+  const servers = [...(state.agent?.mcp.keys() ?? [])].filter(
+    (server) => !state.mcpTools.has(server) && !state.failedMcpServers.has(server),
+  );
+  if (servers.length > 0) return { type: "resolve_tools", servers };
+  return { type: "call_model", attempt: state.failedAttempt + 1 };
+}
+
+/** What follows from the way an answer ended; undefined = ask the model again. Unknown ways fail closed (B027, M23). */
+function decideOnAnswer(state: SessionState, turn: AssistantTurn, hasNewInput: boolean): Action | undefined {
+  switch (turn.stopReason) {
+    case "tool_use":
+      return turn.calls.length > 0 ? undefined : fail(state, "stopUnknown");
+    case "pause_turn":
+      return state.pausedAnswers < LIMITS.pausedAnswers ? undefined : fail(state, "turnLimit");
+    case "max_tokens":
+      return turn.calls.length > 0 && state.truncatedAnswers <= LIMITS.truncatedAnswers
+        ? undefined
+        : fail(state, "answerTruncated");
+    case "end_turn":
+    case "stop_sequence":
+      // Calls that a provider let pass with another reason are answered all the same.
+      return turn.calls.length > 0 || hasNewInput ? undefined : idle(STOP.END_TURN);
+    case "refusal":
+      return idle(STOP.REFUSAL, turn.stopDetailsJson);
+    case "model_context_window_exceeded":
+      return fail(state, "contextExceeded");
+    default:
+      return fail(state, "stopUnknown");
+  }
+}
+
+function endQuietly(state: SessionState): Action {
+  return state.status === "idle" ? { type: "wait" } : idle(STOP.END_TURN);
+}
+
+function hasWork(state: SessionState): boolean {
+  return state.queued.length > 0 || state.isTurnOpen;
+}
+
+function waitsForClient(call: Call, isSelfHosted: boolean): boolean {
+  if (call.kind === "custom") return true;
+  if (call.permission === PERMISSION.ASK && !call.confirmation) return true;
+  return call.kind === "built-in" && isSelfHosted;
+}
+
+function stopReasonsByCall(state: SessionState): Map<string, string> {
+  const reasons = new Map<string, string>();
+  for (const turn of state.turns) {
+    if (turn.kind !== "assistant") continue;
+    for (const call of turn.calls) reasons.set(call.id, turn.stopReason);
+  }
+  return reasons;
+}
+
+function sameIds(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((id, i) => id === b[i]);
+}
+
+function idle(stop: StopReason_Type, stopDetailsJson: Uint8Array = NO_BYTES): Action {
+  return { type: "go_idle", stop, eventIds: [], stopDetailsJson };
+}
+
+function fail(state: SessionState, name: keyof typeof FAILURES, consumesInput = false): Action {
+  return { type: "fail", failure: FAILURES[name], calls: [...state.openCalls.values()], consumesInput };
+}

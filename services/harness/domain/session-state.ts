@@ -1,0 +1,158 @@
+import type { ContentBlock } from "../../gen/ganglion/types/v1/content.ts";
+import type {
+  GanglionMcpToolsResolved_Tool,
+  Permission,
+  ToolOutcome,
+} from "../../gen/ganglion/types/v1/event.ts";
+import type { AgentConfig } from "./agent-config.ts";
+
+/** What became of a call. */
+export interface CallResult {
+  content: readonly ContentBlock[];
+  isError: boolean;
+  outcome: ToolOutcome;
+}
+
+/** One tool call of the model; `id` is its event's id and its key at the hand's host or the proxy (law L4). */
+export interface Call {
+  id: string;
+  kind: "built-in" | "mcp" | "custom";
+  name: string;
+  /** MCP only. */
+  serverName: string;
+  /** Unique in its turn only (B004). */
+  providerCallId: string;
+  inputJson: Uint8Array;
+  permission: Permission;
+  policy: string;
+  confirmation?: { isAllowed: boolean; denyMessage: string };
+  result?: CallResult;
+}
+
+/** What the user said. */
+export interface UserTurn {
+  kind: "user";
+  position: bigint;
+  content: readonly ContentBlock[];
+}
+
+/** One whole answer of the model. */
+export interface AssistantTurn {
+  kind: "assistant";
+  spanId: string;
+  blocks: readonly ContentBlock[];
+  calls: readonly Call[];
+  /** The provider's stop reason, verbatim. */
+  stopReason: string;
+  stopDetailsJson: Uint8Array;
+}
+
+/** A model request that has no end in the log. */
+export interface OpenSpan {
+  id: string;
+  attempt: number;
+  blocks: { index: number; block: ContentBlock; call?: Call }[];
+}
+
+/** A hand that serves the session. */
+export interface KnownHand {
+  id: string;
+  sandboxAddr: string;
+}
+
+/** Totals of the session. */
+export interface UsageTotals {
+  inputTokens: bigint;
+  outputTokens: bigint;
+  cacheCreationInputTokens: bigint;
+  cacheReadInputTokens: bigint;
+  cacheCreation5mInputTokens: bigint;
+  cacheCreation1hInputTokens: bigint;
+}
+
+/** Where a session stands. */
+export type Status = "new" | "idle" | "running" | "rescheduling" | "terminated";
+
+/**
+ * Everything a brain knows, and it knows it from the log alone (law L1). Owned by whoever folds: fold() changes it in
+ * place, so that a long log costs what its events cost.
+ */
+export interface SessionState {
+  position: bigint;
+  status: Status;
+  workspaceId: string;
+  agent: AgentConfig | null;
+  isSelfHosted: boolean;
+  /** The conversation as the model has seen it. */
+  turns: (UserTurn | AssistantTurn)[];
+  /** Input that no model request has consumed yet. */
+  queued: UserTurn[];
+  openSpan: OpenSpan | null;
+  /** Calls without a result, by event id, in call order. */
+  openCalls: Map<string, Call>;
+  /** True from the first request of a turn until the idle that ends it. */
+  isTurnOpen: boolean;
+  /** Position of a user.interrupt that has not been honoured yet; 0 = none. */
+  interruptPosition: bigint;
+  /** Ids that the newest requires_action names; empty when the session waits for nothing. */
+  waitingFor: readonly string[];
+  /** Number of the newest attempt of the current step that failed; 0 = none did. */
+  failedAttempt: number;
+  /** Answers in a row that were cut at the token limit (B025). */
+  truncatedAnswers: number;
+  /** Answers in a row that ended with pause_turn. */
+  pausedAnswers: number;
+  /** Model requests since the session was last idle. */
+  requestsInTurn: number;
+  /** Takeovers since the session last got any further. */
+  fruitlessTakeovers: number;
+  hand: KnownHand | null;
+  handsProvisioned: number;
+  /** Hosts that had a hand at any time: their journals may know a key. */
+  sandboxAddrs: Set<string>;
+  mcpTools: Map<string, readonly GanglionMcpToolsResolved_Tool[]>;
+  /** MCP servers that could not be reached since the session began to run. */
+  failedMcpServers: Set<string>;
+  usage: UsageTotals;
+  activeMs: bigint;
+  /** Type of an event that this version does not know and must not skip; empty = none. */
+  unknownEventType: string;
+}
+
+/** The state before the first event. */
+export function emptyState(): SessionState {
+  return {
+    position: 0n,
+    status: "new",
+    workspaceId: "",
+    agent: null,
+    isSelfHosted: false,
+    turns: [],
+    queued: [],
+    openSpan: null,
+    openCalls: new Map(),
+    isTurnOpen: false,
+    interruptPosition: 0n,
+    waitingFor: [],
+    failedAttempt: 0,
+    truncatedAnswers: 0,
+    pausedAnswers: 0,
+    requestsInTurn: 0,
+    fruitlessTakeovers: 0,
+    hand: null,
+    handsProvisioned: 0,
+    sandboxAddrs: new Set(),
+    mcpTools: new Map(),
+    failedMcpServers: new Set(),
+    usage: {
+      inputTokens: 0n,
+      outputTokens: 0n,
+      cacheCreationInputTokens: 0n,
+      cacheReadInputTokens: 0n,
+      cacheCreation5mInputTokens: 0n,
+      cacheCreation1hInputTokens: 0n,
+    },
+    activeMs: 0n,
+    unknownEventType: "",
+  };
+}
