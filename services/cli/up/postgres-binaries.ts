@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, readFileSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import type { SystemUser } from "./system-user.ts";
@@ -22,8 +22,7 @@ export function locatePostgresBinaries(options: { user?: SystemUser; copyTo: str
   completeSymlinks(installed);
   if (!options.user || canExecute(options.user, join(installed, "bin", "postgres")))
     return programs(installed);
-  if (!existsSync(options.copyTo))
-    cpSync(installed, options.copyTo, { recursive: true, verbatimSymlinks: true });
+  copyOnce(installed, options.copyTo);
   if (!canExecute(options.user, join(options.copyTo, "bin", "postgres"))) {
     throw new Error(
       `user ${options.user.name} cannot run PostgreSQL from ${options.copyTo}: a parent folder is closed to it`,
@@ -34,6 +33,19 @@ export function locatePostgresBinaries(options: { user?: SystemUser; copyTo: str
 
 function programs(folder: string): PostgresBinaries {
   return { initdb: join(folder, "bin", "initdb"), postgres: join(folder, "bin", "postgres") };
+}
+
+/** Copies beside the target and renames at the end: half a copy is never taken for a whole one. */
+function copyOnce(from: string, to: string): void {
+  const marker = join(to, "package.json");
+  const wanted = readFileSync(join(from, "..", "package.json"), "utf8");
+  if (existsSync(marker) && readFileSync(marker, "utf8") === wanted) return;
+  const partial = `${to}.partial`;
+  rmSync(partial, { recursive: true, force: true });
+  cpSync(from, partial, { recursive: true, verbatimSymlinks: true });
+  writeFileSync(join(partial, "package.json"), wanted);
+  rmSync(to, { recursive: true, force: true });
+  renameSync(partial, to);
 }
 
 function installedFolder(): string {

@@ -313,7 +313,7 @@ describe("scripted model", () => {
       [400, "invalid_request_error"],
       [401, "authentication_error"],
     ] as const) {
-      it(`[M17][B023] answers ${status} once, then recovers`, async () => {
+      it(`[M17] answers ${status} once, then recovers`, async () => {
         const params = ask(`scenario: error status=${status}`);
         await assert.rejects(stream(params), (error) => {
           assert.ok(error instanceof Anthropic.APIError);
@@ -324,7 +324,7 @@ describe("scripted model", () => {
       });
     }
 
-    it("[M18][B020] sends retry-after with a 429", async () => {
+    it("[M18] sends retry-after with a 429", async () => {
       await assert.rejects(stream(ask("scenario: error status=429 retryAfter=171")), (error) => {
         assert.ok(error instanceof Anthropic.RateLimitError);
         assert.equal(error.headers.get("retry-after"), "171");
@@ -332,7 +332,7 @@ describe("scripted model", () => {
       });
     });
 
-    it("[M19][B018][B019] sends an error event after 200, before or after text", async () => {
+    it("[M19] sends an error event after 200, before or after text", async () => {
       for (const after of [0, 200]) {
         const params = ask(`scenario: sse-error after=${after}`);
         let deltas = 0;
@@ -350,7 +350,7 @@ describe("scripted model", () => {
     });
 
     for (const how of ["end", "fin", "rst"]) {
-      it(`[M22][B016] breaks off in the middle of a tool's input (${how}), then completes the call`, async () => {
+      it(`[M22] breaks off in the middle of a tool's input (${how}), then completes the call`, async () => {
         const params = ask(`scenario: cut how=${how} after=30`, [WRITE]);
         let deltas = 0;
         const events = client.messages.stream(params).on("inputJson", () => {
@@ -374,7 +374,7 @@ describe("scripted model", () => {
       assert.equal(end.ending, "stalled");
     });
 
-    it("[M20][B025] ends in the middle of a tool's input with max_tokens, then completes the call", async () => {
+    it("[M20] ends in the middle of a tool's input with max_tokens, then completes the call", async () => {
       const params = ask("scenario: max-tokens", [WRITE]);
       const message = await stream(params);
       assert.equal(message.stop_reason, "max_tokens");
@@ -390,7 +390,7 @@ describe("scripted model", () => {
       assert.equal((await stream(params)).stop_reason, "tool_use");
     });
 
-    it("[M23][B027] ends with any stop reason, pauses and goes on, refuses, and sends blocks nobody knows", async () => {
+    it("[M23] ends with any stop reason, pauses and goes on, refuses, and sends blocks nobody knows", async () => {
       for (const reason of ["model_context_window_exceeded", "stop_sequence", "something_new"]) {
         assert.equal((await stream(ask(`scenario: stop reason=${reason}`))).stop_reason, reason);
       }
