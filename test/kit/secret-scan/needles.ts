@@ -62,18 +62,21 @@ export class NeedleIndex {
   }
 
   /**
-   * The first piece in `haystack`, and where. Looks at every fourth byte: since windows at all offsets
-   * are known, any run of 15 bytes of a form is found.
+   * The first piece of each secret in `haystack`, and where. Looks at every fourth byte: since windows
+   * at all offsets are known, any run of 15 bytes of a form is found.
    */
-  find(haystack: Buffer, from = 0): { piece: Piece; at: number } | undefined {
+  find(haystack: Buffer): { piece: Piece; at: number }[] {
     const first = this.#first;
+    const found = new Map<string, { piece: Piece; at: number }>();
     const end = haystack.length - WINDOW_BYTES;
-    for (let at = from; at <= end; at += 4) {
+    for (let at = 0; at <= end; at += 4) {
       if (first[(haystack[at] as number) | ((haystack[at + 1] as number) << 8)] !== 1) continue;
       for (const { bytes, piece } of this.#windows.get(haystack.readUInt32LE(at)) ?? []) {
-        if (haystack.compare(bytes, 0, WINDOW_BYTES, at, at + WINDOW_BYTES) === 0) return { piece, at };
+        if (found.has(piece.needle) || haystack.compare(bytes, 0, WINDOW_BYTES, at, at + WINDOW_BYTES) !== 0)
+          continue;
+        found.set(piece.needle, { piece, at });
       }
     }
-    return undefined;
+    return [...found.values()];
   }
 }

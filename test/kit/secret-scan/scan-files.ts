@@ -16,16 +16,15 @@ export function scanFiles(folder: string, index: NeedleIndex): FileScan {
   let files = 0;
   let bytes = 0;
   const visit = (path: string): void => {
-    const named = index.find(Buffer.from(path));
-    if (named) findings.push({ ...named.piece, surface: "file name", place: path });
+    for (const { piece } of index.find(Buffer.from(path)))
+      findings.push({ ...piece, surface: "file name", place: path });
     const stat = lstatSync(path, { throwIfNoEntry: false });
     if (stat?.isDirectory()) for (const name of readdirSync(path)) visit(join(path, name));
     if (!stat?.isFile()) return;
     const content = readFileSync(path);
     files++;
     bytes += content.length;
-    const found = index.find(content);
-    if (found) findings.push({ ...found.piece, surface: "file", place: path });
+    for (const { piece } of index.find(content)) findings.push({ ...piece, surface: "file", place: path });
   };
   visit(folder);
   return { findings, files, bytes };

@@ -33,8 +33,9 @@ export function scanProcess(pid: number, index: NeedleIndex): ProcessScan {
     ["environment", "environ"],
     ["arguments", "cmdline"],
   ] as const) {
-    const found = index.find(readFileSync(`/proc/${pid}/${file}`));
-    if (found) findings.push({ ...found.piece, surface, place: `/proc/${pid}/${file}` });
+    for (const { piece } of index.find(readFileSync(`/proc/${pid}/${file}`))) {
+      findings.push({ ...piece, surface, place: `/proc/${pid}/${file}` });
+    }
   }
   findings.push(...scanOpenFiles(pid, index));
   return { ...scanMemory(pid, index, findings), findings };
@@ -49,8 +50,9 @@ function scanOpenFiles(pid: number, index: NeedleIndex): Finding[] {
     // Sockets, pipes and devices have no content to read again.
     if (!target.startsWith("/") || target.startsWith("/dev/") || target.startsWith("/proc/")) continue;
     try {
-      const found = index.find(readFileSync(path));
-      if (found) findings.push({ ...found.piece, surface: "open file", place: target });
+      for (const { piece } of index.find(readFileSync(path))) {
+        findings.push({ ...piece, surface: "open file", place: target });
+      }
     } catch (error) {
       if (!["EISDIR", "EACCES", "ENOENT", "EINVAL"].includes((error as NodeJS.ErrnoException).code ?? ""))
         throw error;
@@ -83,11 +85,9 @@ function scanMemory(
           break;
         }
         memoryBytes += Math.min(read, CHUNK_BYTES);
-        const found = index.find(chunk.subarray(0, read));
-        if (found) {
+        for (const found of index.find(chunk.subarray(0, read))) {
           const place = `0x${(at + BigInt(found.at)).toString(16)} ${region[4] || "heap"}`;
           findings.push({ ...found.piece, surface: "memory", place });
-          break;
         }
       }
     }

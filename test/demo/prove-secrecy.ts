@@ -1,0 +1,129 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Needle, NeedleIndex } from "../kit/secret-scan/needles.ts";
+import { scanFiles } from "../kit/secret-scan/scan-files.ts";
+import { type Finding, scanProcess } from "../kit/secret-scan/scan-process.ts";
+
+/** One process as the scan saw it. */
+export interface ScannedProcess {
+  readonly name: string;
+  readonly pid: number;
+  readonly mayHold: boolean;
+  readonly memoryBytes: number;
+  readonly findings: Finding[];
+  /** True when the texts that the process surely holds were found by the same search. */
+  readonly controlFound: boolean;
+}
+
+/** What the whole scan found. */
+export interface SecrecyProof {
+  readonly processes: ScannedProcess[];
+  readonly files: { readonly scanned: number; readonly bytes: number; readonly findings: Finding[] };
+  /** Secrets that were found nowhere at all, not even where they must be: then the search proves nothing. */
+  readonly unseen: string[];
+  readonly holds: boolean;
+}
+
+/** What to scan. */
+export interface SecrecyPlan {
+  readonly secrets: readonly Needle[];
+  /** Processes by name; what they started is scanned with them. */
+  readonly pids: Readonly<Record<string, number>>;
+  /** Names of those that may hold the secrets: mcp-proxy, the vault and the upstreams. */
+  readonly mayHold: ReadonlySet<string>;
+  /** A text that is no secret, and names of processes that have it on their heap: a control beyond the stack. */
+  readonly heapControl: { readonly text: string; readonly names: readonly string[] };
+  /** Folder with all files of the mesh, and in it those of who may hold the secrets. */
+  readonly state: string;
+  readonly filesMayHold: readonly string[];
+}
+
+/**
+ * Stops every process of the mesh, searches all of them and all files for the secrets, and lets them
+ * go on. Each process has a control: a text that it surely holds must be found the same way.
+ */
+export function proveSecrecy(plan: SecrecyPlan): SecrecyProof {
+  const members = membersOf(plan.pids);
+  const stopped: number[] = [];
+  try {
+    for (const { pid } of members) {
+      process.kill(pid, "SIGSTOP");
+      stopped.push(pid);
+    }
+    const processes = members.map((member) => scanMember(member, plan));
+    const secrets = new NeedleIndex(plan.secrets);
+    const files = scanFiles(plan.state, secrets);
+    const allowed = plan.filesMayHold.map((folder) => `${join(plan.state, folder)}/`);
+    const inFiles = files.findings.filter(({ place }) => !allowed.some((folder) => place.startsWith(folder)));
+    const seen = new Set(processes.flatMap(({ findings }) => findings.map(({ needle }) => needle)));
+    const unseen = plan.secrets.map(({ name }) => name).filter((name) => !seen.has(name));
+    const holds =
+      unseen.length === 0 &&
+      inFiles.length === 0 &&
+      files.files > 0 &&
+      processes.every(
+        ({ controlFound, findings, mayHold }) => controlFound && (mayHold || findings.length === 0),
+      );
+    return {
+      processes,
+      files: { scanned: files.files, bytes: files.bytes, findings: inFiles },
+      unseen,
+      holds,
+    };
+  } finally {
+    for (const pid of stopped) process.kill(pid, "SIGCONT");
+  }
+}
+
+interface Member {
+  readonly name: string;
+  readonly pid: number;
+  /** True for a process that is named, not for what it started. */
+  readonly isNamed: boolean;
+}
+
+function scanMember({ name, pid, isNamed }: Member, plan: SecrecyPlan): ScannedProcess {
+  // The kernel keeps arguments and environment in the memory of the process: a text of its own for each.
+  const own = Buffer.concat([readFileSync(`/proc/${pid}/cmdline`), readFileSync(`/proc/${pid}/environ`)]);
+  const controls = [{ name: "own control", secret: own.toString("latin1").slice(0, 64) }];
+  if (isNamed && plan.heapControl.names.includes(name)) {
+    controls.push({ name: "heap control", secret: plan.heapControl.text });
+  }
+  const scan = scanProcess(pid, new NeedleIndex([...plan.secrets, ...controls]));
+  const isControl = ({ needle }: Finding): boolean => controls.some((control) => control.name === needle);
+  const inMemory = new Set(
+    scan.findings.filter(({ surface }) => surface === "memory").map(({ needle }) => needle),
+  );
+  return {
+    name,
+    pid,
+    mayHold: plan.mayHold.has(name),
+    memoryBytes: scan.memoryBytes,
+    findings: scan.findings.filter((finding) => !isControl(finding)),
+    controlFound: controls.every((control) => inMemory.has(control.name)),
+  };
+}
+
+/** The named processes and all that they started: PostgreSQL's backends, hands and what runs in them. */
+function membersOf(pids: Readonly<Record<string, number>>): Member[] {
+  const children = new Map<number, number[]>();
+  for (const entry of readdirSync("/proc")) {
+    if (!/^\d+$/.test(entry)) continue;
+    try {
+      // The name in parentheses may hold anything; the parent is the second field after it.
+      const [state, parent] =
+        readFileSync(`/proc/${entry}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
+      // A zombie has neither memory nor files any more.
+      if (state !== "Z")
+        children.set(Number(parent), [...(children.get(Number(parent)) ?? []), Number(entry)]);
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+  const named = new Set(Object.values(pids));
+  return Object.entries(pids).flatMap(([name, top]) => {
+    const family = [top];
+    for (const pid of family) family.push(...(children.get(pid) ?? []).filter((child) => !named.has(child)));
+    return family.map((pid) => ({ name, pid, isNamed: pid === top }));
+  });
+}
