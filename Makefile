@@ -82,7 +82,7 @@ clean-state: down ## stop, and remove the data
 	rm -rf .ganglion
 
 demo: gen ## the whole story on one machine
-	@node services/cli/main.ts demo $(ARGS)
+	@node test/demo/main.ts
 
 bench: gen ## measure; ONLY=<prefix> picks
 	@node test/bench/main.ts
