@@ -9,8 +9,8 @@ export const STATUS_DETAILS_KEY = "grpc-status-details-bin";
 // Clients in other languages cap all headers near 8 KB; base64 adds a third.
 const DETAILS_MAX_BYTES = 4096;
 const MESSAGE_MAX_CHARS = 200;
-const METADATA_MAX_ENTRIES = 16;
 const METADATA_VALUE_MAX_CHARS = 256;
+const METADATA_MAX_BYTES = 1536;
 
 /** Where an error is turned into a status. */
 export interface StatusOrigin {
@@ -82,8 +82,12 @@ function any(type: string, value: Uint8Array) {
 function boundedMetadata(metadata: Readonly<Record<string, string>>): Record<string, string> {
   // No prototype: a key named "__proto__" is data like any other.
   const out = Object.create(null) as Record<string, string>;
-  for (const [key, value] of Object.entries(metadata).slice(0, METADATA_MAX_ENTRIES)) {
-    out[printable(key, 64)] = printable(String(value), METADATA_VALUE_MAX_CHARS);
+  let left = METADATA_MAX_BYTES;
+  for (const [key, value] of Object.entries(metadata)) {
+    const [name, fact] = [printable(key, 64), printable(String(value), METADATA_VALUE_MAX_CHARS)];
+    left -= Buffer.byteLength(name) + Buffer.byteLength(fact) + 8;
+    if (left < 0) break;
+    out[name] = fact;
   }
   return out;
 }

@@ -1,7 +1,6 @@
 import type { ServiceError } from "@grpc/grpc-js";
 import { GanglionError } from "../errors/ganglion-error.ts";
 import { asGanglionError, toStatus } from "../errors/to-status.ts";
-import { describeError } from "../log/create-logger.ts";
 import { TRACEPARENT_KEY } from "../telemetry/trace-context.ts";
 import { type ActiveSpan, endSpan } from "../telemetry/tracing.ts";
 import type { CallContext } from "./call-context.ts";
@@ -194,9 +193,9 @@ export class ActiveCall {
     };
     if (!error) state.log.info(line, "call");
     else if (error.code === "INTERNAL" || error.code === "DATA_LOSS" || error.code === "UNKNOWN") {
-      state.log.error({ ...line, reason: error.reason, err: describeError(error.cause ?? error) }, "call");
+      state.log.error({ ...line, reason: error.reason, err: error.cause ?? error }, "call");
     } else {
-      const cause = error.cause === undefined ? {} : { err: describeError(error.cause) };
+      const cause = error.cause === undefined ? {} : { err: error.cause };
       state.log.info({ ...line, reason: error.reason, ...cause }, "call");
     }
   }

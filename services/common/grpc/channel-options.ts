@@ -1,5 +1,6 @@
 import type { ClientOptions as GrpcClientOptions } from "@grpc/grpc-js";
 import { DEFAULT_IMAGE } from "../config/common-fields.ts";
+import { TRUST_DOMAIN } from "../tls/spiffe-id.ts";
 import { loadContracts } from "./contracts.ts";
 import type { ClientOptions } from "./create-client.ts";
 import type { Definition } from "./handlers.ts";
@@ -14,7 +15,11 @@ const RETRY_POLICY = {
 };
 
 /** Options of the channel under a client. grpc-js takes unknown keys silently: mind the spelling. */
-export function channelOptions(definition: Definition, options: ClientOptions): GrpcClientOptions {
+export function channelOptions(
+  definition: Definition,
+  service: string,
+  options: ClientOptions,
+): GrpcClientOptions {
   return {
     "grpc.max_receive_message_length": MAX_MESSAGE_BYTES,
     "grpc.max_send_message_length": MAX_MESSAGE_BYTES,
@@ -23,6 +28,8 @@ export function channelOptions(definition: Definition, options: ClientOptions): 
     "grpc.keepalive_permit_without_calls": 0,
     "grpc.initial_reconnect_backoff_ms": 100,
     "grpc.max_reconnect_backoff_ms": 2000,
+    // Addresses are often numbers, which are no server names; who answers is checked by SPIFFE id.
+    "grpc.ssl_target_name_override": `${service}.${TRUST_DOMAIN}`,
     // A proxy variable must not move the mesh's traffic. [A021]
     "grpc.enable_http_proxy": 0,
     "grpc.enable_channelz": 0,

@@ -71,7 +71,7 @@ export function createClient<D extends Definition>(
   const client = new Client(
     address,
     createChannelCredentials(tls, expectedService),
-    channelOptions(definition, options),
+    channelOptions(definition, expectedService, options),
   );
   const dialer: Dialer = {
     client,

@@ -92,9 +92,10 @@ function answerStream(
           for (;;) {
             const next = await active.race(iterator.next());
             if (next.done) break;
-            await writer.write(encodeResponse(method, next.value));
+            writer.enqueue(encodeResponse(method, next.value));
             last = { message: next.value };
             state.metrics.serverSent.inc(labels);
+            await writer.room();
           }
         } finally {
           closeIterator(iterator, state);

@@ -24,8 +24,8 @@ export class StreamWriter {
     this.#slowConsumerMs = slowConsumerMs;
   }
 
-  /** Sends a message and returns when there is room for the next. */
-  async write(bytes: Buffer): Promise<void> {
+  /** Queues a message; it is delivered before the stream's status, whatever that will be. */
+  enqueue(bytes: Buffer): void {
     if (this.#active.signal.aborted) throw this.#active.signal.reason;
     if (this.#failure) throw this.#failure;
     this.#pendingBytes += bytes.length;
@@ -36,6 +36,10 @@ export class StreamWriter {
       if (error) this.#failure = error;
       this.#wake?.();
     });
+  }
+
+  /** Waits until there is room for the next message. */
+  async room(): Promise<void> {
     while (this.#pendingBytes > HIGH_WATER_BYTES) await this.#waitForRoom();
   }
 

@@ -1,0 +1,88 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, mkdirSync, realpathSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import { openLog } from "./log-files.ts";
+import { CHECKOUT, makeFolder, meshFiles, meshId } from "./mesh-files.ts";
+import { baseEnvironment, nodeProgram } from "./service-specs.ts";
+import type { StartLine, SupervisorOptions } from "./supervisor-options.ts";
+
+/** What `up` was asked for. */
+export type LaunchOptions = Omit<SupervisorOptions, "id" | "checkout" | "state" | "publicState"> & {
+  readonly state: string;
+};
+
+/** flock's exit code when somebody else holds the lock. */
+const LOCKED = 75;
+
+/**
+ * launchSupervisor starts the supervisor in the background and resolves when the mesh is ready. The supervisor is
+ * another session of its own, so it outlives this terminal; a lock on the state folder keeps a second one out.
+ */
+export async function launchSupervisor(
+  options: LaunchOptions,
+  onLine: (line: StartLine) => void,
+): Promise<void> {
+  makeFolder(options.state, 0o711);
+  const publicState = realpathSync(options.state);
+  const files = meshFiles(publicState);
+  const id = meshId(publicState);
+  const inside = process.getuid?.() === 0 ? mountPoints(id) : { checkout: CHECKOUT, state: publicState };
+  const log = openLog(join(files.logs, "supervisor.log"));
+  const command = supervisorCommand(inside, { publicState, lock: files.lock });
+  const child = spawn(command[0] as string, command.slice(1), {
+    cwd: "/",
+    env: baseEnvironment(),
+    detached: true,
+    stdio: ["pipe", "pipe", log],
+  }) as ChildProcessByStdio<Writable, Readable, null>;
+  closeSync(log);
+  child.stdin.on("error", () => {});
+  child.stdin.end(JSON.stringify({ ...options, ...inside, id, publicState } satisfies SupervisorOptions));
+  const exited = once(child, "exit") as Promise<[number | null]>;
+  exited.catch(() => {});
+  for await (const text of createInterface({ input: child.stdout })) {
+    const line = JSON.parse(text) as StartLine;
+    // Paths as people reach them.
+    if ("failed" in line) throw new Error(line.failed.replaceAll(inside.state, publicState));
+    onLine(line);
+    if ("ready" in line) {
+      child.stdout.destroy();
+      child.unref();
+      return;
+    }
+  }
+  const [code] = await exited;
+  if (code === LOCKED) throw new Error(`another supervisor is starting or stopping on ${options.state}`);
+  throw new Error(`the supervisor ended with ${code}; see ${join(files.logs, "supervisor.log")}`);
+}
+
+interface Inside {
+  readonly checkout: string;
+  readonly state: string;
+}
+
+/**
+ * As root the services run as users who may not be able to enter the folders above the checkout. In a mount namespace
+ * of the mesh's own, checkout (read-only) and state appear below /run/ganglion, where everybody can pass.
+ */
+function mountPoints(id: string): Inside {
+  const base = join("/run/ganglion", id);
+  for (const folder of [dirname(base), base]) makeFolder(folder, 0o755);
+  const inside = { checkout: join(base, "app"), state: join(base, "state") };
+  for (const folder of Object.values(inside)) mkdirSync(folder, { recursive: true });
+  return inside;
+}
+
+function supervisorCommand(inside: Inside, files: { publicState: string; lock: string }): string[] {
+  const program = join(inside.checkout, "services", "cli", "up", "supervisor-main.ts");
+  const locked = ["flock", "--nonblock", "--no-fork", "-E", String(LOCKED), files.lock];
+  const run = [...locked, nodeProgram(inside.checkout), program];
+  if (inside.state === files.publicState) return run;
+  const script =
+    'mount --bind "$1" "$2" && mount -o remount,bind,ro "$2" && mount --bind "$3" "$4" && shift 4 && exec "$@"';
+  const mounts = [CHECKOUT, inside.checkout, files.publicState, inside.state];
+  return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", ...mounts, ...run];
+}

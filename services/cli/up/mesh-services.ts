@@ -1,0 +1,76 @@
+import type { ServiceUserName } from "./service-users.ts";
+
+/** A process of the mesh that is one of our services. */
+export interface ServiceInstance {
+  readonly name: string;
+  /** Service in the SPIFFE id, and the folder below services/. */
+  readonly service: "session" | "gateway" | "sandbox" | "mcp-proxy" | "harness";
+  readonly user: ServiceUserName;
+  /** Common name of its certificate: the database role where it has one. */
+  readonly cn: string;
+  /** Stopped in ascending order. */
+  readonly stopOrder: number;
+}
+
+/** The services of a mesh on one machine. */
+export const SERVICES: readonly ServiceInstance[] = [
+  { name: "session-1", service: "session", user: "session", cn: "ganglion_session", stopOrder: 3 },
+  { name: "mcp-proxy-1", service: "mcp-proxy", user: "proxy", cn: "ganglion_proxy", stopOrder: 3 },
+  { name: "sandbox-1", service: "sandbox", user: "sandbox", cn: "sandbox", stopOrder: 2 },
+  { name: "harness-1", service: "harness", user: "harness", cn: "harness", stopOrder: 1 },
+  { name: "harness-2", service: "harness", user: "harness", cn: "harness", stopOrder: 1 },
+  { name: "gateway-1", service: "gateway", user: "gateway", cn: "gateway", stopOrder: 0 },
+];
+
+/** Names of the ports that `up` chooses itself. */
+export const PORT_NAMES: readonly string[] = [
+  "postgres",
+  "vault",
+  "vault-cluster",
+  "scripted-model",
+  "mcp-proxy-http",
+  ...SERVICES.flatMap(({ name }) => [name, `${name}-admin`]),
+];
+
+/** Settings of a service beyond those that all have. `at` gives host:port of a port's name. */
+export interface EnvironmentContext {
+  readonly at: (port: string) => string;
+  readonly postgres: Record<string, string>;
+  readonly scriptedModelUrl: string | undefined;
+  readonly sandbox: Record<string, string>;
+}
+
+/** serviceEnvironment says what a service gets to know of the others. */
+export function serviceEnvironment(
+  service: ServiceInstance["service"],
+  { at, postgres, scriptedModelUrl, sandbox }: EnvironmentContext,
+): Record<string, string> {
+  const addresses = {
+    GANGLION_SESSION_ADDR: at("session-1"),
+    GANGLION_SANDBOX_ADDR: at("sandbox-1"),
+    GANGLION_PROXY_ADDR: at("mcp-proxy-1"),
+  };
+  const harnesses = SERVICES.filter((instance) => instance.service === "harness").map(({ name }) => at(name));
+  switch (service) {
+    case "session":
+      return { ...postgres, GANGLION_PROXY_ADDR: addresses.GANGLION_PROXY_ADDR };
+    case "mcp-proxy":
+      return {
+        ...postgres,
+        GANGLION_SESSION_ADDR: addresses.GANGLION_SESSION_ADDR,
+        GANGLION_PROXY_HTTP_LISTEN: at("mcp-proxy-http"),
+        ...(scriptedModelUrl ? { GANGLION_SCRIPTED_MODEL_URL: scriptedModelUrl } : {}),
+      };
+    case "sandbox":
+      return { GANGLION_SESSION_ADDR: addresses.GANGLION_SESSION_ADDR, ...sandbox };
+    case "harness":
+      return { ...addresses, GANGLION_PROXY_HTTP_ADDR: at("mcp-proxy-http") };
+    case "gateway":
+      return {
+        ...addresses,
+        GANGLION_HARNESS_ADDRS: harnesses.join(","),
+        GANGLION_REST_LISTEN: at("rest"),
+        GANGLION_PUBLIC_LISTEN: at("grpc"),
+      };
+  }
+}

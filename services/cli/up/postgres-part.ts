@@ -1,0 +1,122 @@
+import { randomBytes } from "node:crypto";
+import { readFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { Client, type ClientConfig, escapeIdentifier, escapeLiteral } from "pg";
+import { migrate as migrateProxy } from "../../mcp-proxy/store/migrate.ts";
+import { migrate as migrateSession } from "../../session/store/migrate.ts";
+import { KeptServer } from "./kept-server.ts";
+import { openLog } from "./log-files.ts";
+import { makeFolder } from "./mesh-files.ts";
+import { DATABASE } from "./postgres-cluster.ts";
+import { type PostgresServer, startPostgres } from "./postgres-server.ts";
+import type { ExternalPostgres } from "./supervisor-options.ts";
+import type { SystemUser } from "./system-user.ts";
+
+/** The database of the mesh, ours or somebody else's. */
+export interface PostgresPart {
+  /** Settings for a service whose role that is. */
+  env(role: ServiceRole): Record<string, string>;
+  /** Login for descriptor 3; undefined where certificates are the login. */
+  login(role: ServiceRole): { user: string; password: string } | undefined;
+  /** The embedded server, to be watched and stopped; undefined for an external one. */
+  readonly server: KeptServer<PostgresServer> | undefined;
+}
+
+/** Database roles of services. */
+export type ServiceRole = "ganglion_session" | "ganglion_proxy";
+
+const SERVICE_ROLES: readonly ServiceRole[] = ["ganglion_session", "ganglion_proxy"];
+
+/** startEmbedded starts PostgreSQL in the state folder and brings its schemas up to date. */
+export async function startEmbedded(options: {
+  state: string;
+  port: number;
+  tlsDir: string;
+  /** Certificate of the role that owns the schemas. */
+  ownerTlsDir: string;
+  user: SystemUser | undefined;
+  logFile: string;
+  /** Called before the first start, so that a start that fails can be undone. */
+  onServer: (server: KeptServer<PostgresServer>) => void;
+}): Promise<PostgresPart> {
+  const log = openLog(options.logFile);
+  // Its user passes through this folder to its own.
+  makeFolder(join(options.state, "postgres"), 0o711);
+  const server = new KeptServer("postgres", () =>
+    startPostgres({
+      dataDir: join(options.state, "postgres", "data"),
+      port: options.port,
+      tlsDir: options.tlsDir,
+      ...(options.user ? { user: options.user } : {}),
+      onLog: (line) => void writeSync(log, `${line}\n`),
+    }),
+  );
+  options.onServer(server);
+  await server.start();
+  const read = (file: string) => readFileSync(join(options.ownerTlsDir, file), "utf8");
+  await migrateAll({
+    host: "127.0.0.1",
+    port: options.port,
+    database: DATABASE,
+    user: "ganglion_owner",
+    ssl: { ca: read("ca.pem"), cert: read("cert.pem"), key: read("key.pem"), minVersion: "TLSv1.3" },
+  });
+  return {
+    server,
+    env: (role) => ({
+      PGHOST: "127.0.0.1",
+      PGPORT: String(options.port),
+      PGDATABASE: DATABASE,
+      PGUSER: role,
+    }),
+    login: () => undefined,
+  };
+}
+
+/** useExternal makes roles with random passwords and the schemas in a PostgreSQL that is already there. */
+export async function useExternal(external: ExternalPostgres): Promise<PostgresPart> {
+  const plain = external.sslMode === "disable" || (external.sslMode === undefined && !external.caPem);
+  const connection: ClientConfig = {
+    host: external.host,
+    port: external.port,
+    database: external.database,
+    user: external.user,
+    ...(external.password === undefined ? {} : { password: external.password }),
+    ...(plain ? {} : { ssl: external.caPem ? { ca: external.caPem } : true }),
+  };
+  const passwords = new Map(SERVICE_ROLES.map((role) => [role, randomBytes(32).toString("base64url")]));
+  const client = new Client(connection);
+  await client.connect();
+  try {
+    for (const role of SERVICE_ROLES) await ensureRole(client, role, passwords.get(role) as string, external);
+  } finally {
+    await client.end();
+  }
+  await migrateAll(connection);
+  return {
+    server: undefined,
+    env: (role) => ({
+      PGHOST: external.host,
+      PGPORT: String(external.port),
+      PGDATABASE: external.database,
+      PGUSER: role,
+      ...(external.sslMode ? { PGSSLMODE: external.sslMode } : {}),
+    }),
+    login: (role) => ({ user: role, password: passwords.get(role) as string }),
+  };
+}
+
+async function ensureRole(client: Client, role: ServiceRole, password: string, external: ExternalPostgres) {
+  const { rowCount } = await client.query("SELECT 1 FROM pg_roles WHERE rolname = $1", [role]);
+  // Neither names nor passwords can be parameters of these statements.
+  const verb = rowCount === 0 ? "CREATE" : "ALTER";
+  await client.query(`${verb} ROLE ${escapeIdentifier(role)} LOGIN PASSWORD ${escapeLiteral(password)}`);
+  const database = escapeIdentifier(external.database);
+  await client.query(`GRANT CONNECT ON DATABASE ${database} TO ${escapeIdentifier(role)}`);
+}
+
+/** The session's schema calls a function of the proxy's. */
+async function migrateAll(connection: ClientConfig): Promise<void> {
+  await migrateProxy(connection);
+  await migrateSession(connection);
+}

@@ -1,0 +1,44 @@
+import { get } from "node:http";
+
+const TIMEOUT_MS = 1000;
+
+/** A part that a service needs, as its admin port reports it. */
+export interface ReadyPart {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly detail?: string;
+}
+
+/** What a service's admin port said. */
+export interface Readiness {
+  readonly reachable: boolean;
+  readonly ok: boolean;
+  readonly parts: readonly ReadyPart[];
+}
+
+/** probeReady asks a service's admin port (host:port) whether it can work. */
+export function probeReady(admin: string): Promise<Readiness> {
+  return new Promise((resolve) => {
+    const fail = () => resolve({ reachable: false, ok: false, parts: [] });
+    const request = get(`http://${admin}/readyz`, { timeout: TIMEOUT_MS, agent: false }, (response) => {
+      let body = "";
+      response.setEncoding("utf8");
+      response.on("data", (chunk) => {
+        body += chunk;
+      });
+      response.on("error", fail);
+      response.on("end", () => resolve(parse(response.statusCode === 200, body)));
+    });
+    request.on("timeout", () => request.destroy());
+    request.on("error", fail);
+  });
+}
+
+function parse(ok: boolean, body: string): Readiness {
+  try {
+    const { parts } = JSON.parse(body) as { parts?: ReadyPart[] };
+    return { reachable: true, ok, parts: parts ?? [] };
+  } catch {
+    return { reachable: true, ok, parts: [] };
+  }
+}

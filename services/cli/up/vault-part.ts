@@ -1,0 +1,121 @@
+import { join } from "node:path";
+import { ManagedProcess } from "./managed-process.ts";
+import { makeFolder } from "./mesh-files.ts";
+import type { PartsContext } from "./parts-context.ts";
+import { baseEnvironment, nodeProgram } from "./service-specs.ts";
+import type { ExternalVault } from "./supervisor-options.ts";
+import { bootstrapExternal, openEmbeddedVault, type VaultLogin, wrapSecretId } from "./vault-bootstrap.ts";
+import { VAULT_MOUNT } from "./vault-configuration.ts";
+import { VaultHttp } from "./vault-http.ts";
+import { chooseVault } from "./vault-server.ts";
+
+/** The vault of the mesh, ours or somebody else's. */
+export interface VaultPart {
+  /** A fresh login, good for one start of mcp-proxy. */
+  login(): Promise<VaultLogin>;
+  /** Makes it read a renewed certificate. */
+  reload(): void;
+}
+
+const START_TIMEOUT_MS = 60_000;
+const WRAP_TTL = "300s";
+
+/** startVaultPart makes a vault ready for mcp-proxy. `onProcess` is called before an embedded one starts. */
+export function startVaultPart(
+  context: PartsContext,
+  onProcess: (process: ManagedProcess) => void,
+): Promise<VaultPart> {
+  const { vault } = context.options;
+  return vault ? useExternal(vault) : startEmbedded(context, onProcess);
+}
+
+async function startEmbedded(
+  { options, files, users, ports, certificates }: PartsContext,
+  onProcess: (process: ManagedProcess) => void,
+): Promise<VaultPart> {
+  const folder = join(options.state, "vault");
+  // Its user passes through to its own folder below; the unseal key stays with us.
+  makeFolder(folder, 0o711);
+  const server = chooseVault({
+    dataDir: join(folder, "data"),
+    tlsDir: certificates.directory("vault"),
+    port: ports.vault as number,
+    clusterPort: ports["vault-cluster"] as number,
+    path: baseEnvironment().PATH as string,
+    checkout: options.checkout,
+    node: nodeProgram(options.checkout),
+  });
+  server.prepare(users.vault);
+  const http = new VaultHttp({ addr: server.addr, caPem: certificates.caPem });
+  const vault = { http, keysFile: join(folder, "keys.json"), auditFile: server.auditFile };
+  let token = "";
+  let failure: Error | undefined;
+  const managed = new ManagedProcess({
+    name: "vault",
+    command: server.command,
+    env: { ...baseEnvironment(), ...server.env },
+    cwd: options.checkout,
+    ...(users.vault ? { user: users.vault } : {}),
+    logFile: join(files.logs, "vault.log"),
+    // A vault that was started again is sealed: it is ready only when it has been opened.
+    isReady: async () => {
+      try {
+        const opened = await openEmbeddedVault(vault);
+        token = opened.supervisorToken;
+        for (const warning of opened.warnings) console.error(`vault: ${warning}`);
+        return true;
+      } catch (error) {
+        failure = error as Error;
+        return false;
+      }
+    },
+  });
+  onProcess(managed);
+  await managed.start(START_TIMEOUT_MS).catch((error: Error) => {
+    throw new Error(failure ? `${error.message}\n  ${failure.message}` : error.message);
+  });
+  return {
+    login: () => wrapSecretId(http, token),
+    reload: () => {
+      const pid = managed.record?.pid;
+      if (server.reloadSignal && pid) process.kill(pid, server.reloadSignal);
+    },
+  };
+}
+
+async function useExternal(vault: ExternalVault): Promise<VaultPart> {
+  const address = {
+    addr: vault.addr,
+    ...(vault.caPem ? { caPem: vault.caPem } : {}),
+    ...(vault.namespace ? { namespace: vault.namespace } : {}),
+  };
+  const http = new VaultHttp(address);
+  if (vault.roleId && vault.secretId) {
+    const { roleId, secretId } = vault;
+    return { login: () => wrapGivenSecretId(http, roleId, secretId), reload: () => {} };
+  }
+  if (!vault.token) {
+    throw new Error("VAULT_ADDR needs VAULT_ROLE_ID and VAULT_SECRET_ID, or VAULT_TOKEN to set the vault up");
+  }
+  const { supervisorToken, warnings } = await bootstrapExternal({ ...address, token: vault.token });
+  for (const warning of warnings) console.error(`vault: ${warning}`);
+  return { login: () => wrapSecretId(http, supervisorToken), reload: () => {} };
+}
+
+/** A secret id that somebody gave us is wrapped by the login it belongs to, so that mcp-proxy gets all of them alike. */
+async function wrapGivenSecretId(http: VaultHttp, roleId: string, secretId: string): Promise<VaultLogin> {
+  const body = { role_id: roleId, secret_id: secretId };
+  const login = (await http.call("POST", "auth/approle/login", { body })).body;
+  const token = (login.auth as { client_token: string }).client_token;
+  const wrapped = (
+    await http.call("POST", "sys/wrapping/wrap", { token, wrapTtl: WRAP_TTL, body: { secret_id: secretId } })
+  ).body;
+  await http.call("POST", "auth/token/revoke-self", { token, body: {}, accept: [403] });
+  return {
+    addr: http.address.addr,
+    ...(http.address.caPem ? { ca_pem: http.address.caPem } : {}),
+    role_id: roleId,
+    wrapped_secret_id: (wrapped.wrap_info as { token: string }).token,
+    mount: VAULT_MOUNT,
+  };
+}
