@@ -31,13 +31,9 @@ export async function startDemoMesh(
   try {
     await cli([
       "up",
-      "--rest-port",
-      "0",
-      "--grpc-port",
-      "0",
-      "--scripted-model",
-      "--allow-http-host",
-      mcpHost,
+      ...["--rest-port", "0", "--grpc-port", "0"],
+      ...["--scripted-model-url", upstreams.modelUrl],
+      ...["--allow-http-host", new URL(upstreams.mcpUrl).host],
     ]);
   } catch (error) {
     await cli(["down"]).catch(() => {});
