@@ -25,7 +25,7 @@ describe("deadlines and cancellation", () => {
         throw ctx.signal.reason;
       }),
     });
-    const toInner = await fixture.client(innerServer.address, "session");
+    const toInner = await fixture.client(innerServer.address, "harness");
     const outer = Promise.withResolvers<CallContext>();
     const outerServer = await fixture.serve({
       getSession: unary(async (request, ctx) => {
