@@ -1,0 +1,174 @@
+import { setTimeout as wait } from "node:timers/promises";
+import {
+  configurationDigest,
+  configureVault,
+  createSupervisorToken,
+  enableAudit,
+  VAULT_MOUNT,
+} from "./vault-configuration.ts";
+import { type VaultAddress, VaultHttp, VaultRefusal } from "./vault-http.ts";
+import { readVaultKeys, type VaultKeys, writeVaultKeys } from "./vault-keys.ts";
+import { generateRootToken } from "./vault-root-token.ts";
+import { AUDIT_FILE } from "./vault-server.ts";
+
+/** mcp-proxy's login, as it stands in the document on descriptor 3. */
+export interface VaultLogin {
+  readonly addr: string;
+  readonly ca_pem?: string;
+  readonly role_id: string;
+  readonly wrapped_secret_id: string;
+  readonly mount: string;
+}
+
+/** What a bootstrap leaves behind. */
+export interface BootstrapResult {
+  /** May wrap mcp-proxy's login, and nothing else. */
+  readonly supervisorToken: string;
+  /** What an operator should know, one line each. */
+  readonly warnings: readonly string[];
+}
+
+/** A vault that the supervisor started itself. */
+export interface EmbeddedVault {
+  readonly http: VaultHttp;
+  /** File for the unseal key and the supervisor's token, 0600. */
+  readonly keysFile: string;
+  /** How long the vault may take to become active after it was unsealed. */
+  readonly activeWithinMs?: number;
+}
+
+const WRAP_TTL = "300s";
+
+/**
+ * openEmbeddedVault makes a started vault ready, at the first start and at every later one: keys on the first,
+ * unsealing on each, configuration when it changed. Afterwards no root token exists. Call it again after each
+ * restart of the vault; a crash at any point is repaired by the next call.
+ */
+export async function openEmbeddedVault(vault: EmbeddedVault): Promise<BootstrapResult> {
+  const { http, keysFile } = vault;
+  const keys = await initialize(http, keysFile);
+  await unseal(http, keys.unsealKey, vault.activeWithinMs ?? 30_000);
+  const isCurrent = keys.configuration === configurationDigest();
+  if (isCurrent && keys.supervisorToken !== undefined && keys.rootToken === undefined) {
+    if (await renewSupervisorToken(http, keys.supervisorToken)) {
+      return { supervisorToken: keys.supervisorToken, warnings: [] };
+    }
+  }
+  return configureAsRoot(vault, keys);
+}
+
+/** bootstrapExternal configures somebody else's Vault, once, with an operator's token, which stays as it is. */
+export async function bootstrapExternal(
+  target: VaultAddress & { readonly token: string; readonly auditFile?: string },
+): Promise<BootstrapResult> {
+  const http = new VaultHttp(target);
+  try {
+    await configureVault(http, target.token);
+    const warning = await auditWarning(http, target.token, target.auditFile);
+    const supervisorToken = await createSupervisorToken(http, target.token);
+    return { supervisorToken, warnings: warning === undefined ? [] : [warning] };
+  } finally {
+    await http.close();
+  }
+}
+
+/** wrapSecretId gives mcp-proxy's login: the role id, and a secret id that only its first reader can open. */
+export async function wrapSecretId(http: VaultHttp, supervisorToken: string): Promise<VaultLogin> {
+  const role = "auth/approle/role/ganglion-proxy";
+  const token = supervisorToken;
+  const { data } = (await http.call("GET", `${role}/role-id`, { token })).body;
+  const wrapped = (await http.call("POST", `${role}/secret-id`, { token, wrapTtl: WRAP_TTL, body: {} })).body;
+  const wrapInfo = wrapped.wrap_info as { token: string; creation_path: string } | null;
+  if (!wrapInfo) throw new Error("Vault did not wrap the secret id");
+  const { addr, caPem } = http.address;
+  return {
+    addr,
+    ...(caPem === undefined ? {} : { ca_pem: caPem }),
+    role_id: (data as { role_id: string }).role_id,
+    wrapped_secret_id: wrapInfo.token,
+    mount: VAULT_MOUNT,
+  };
+}
+
+/** renewSupervisorToken tells whether the token is still good; it must be called more often than every 768 hours. */
+export async function renewSupervisorToken(http: VaultHttp, supervisorToken: string): Promise<boolean> {
+  const reply = await http.call("POST", "auth/token/renew-self", {
+    token: supervisorToken,
+    body: {},
+    accept: [400, 403],
+  });
+  return reply.status === 200;
+}
+
+async function initialize(http: VaultHttp, keysFile: string): Promise<VaultKeys> {
+  const { body } = await http.call("GET", "sys/init");
+  if (body.initialized === true) {
+    const keys = readVaultKeys(keysFile);
+    if (!keys) throw new Error(`the vault has data but its unseal key is gone (${keysFile})`);
+    return keys;
+  }
+  const made = (await http.call("PUT", "sys/init", { body: { secret_shares: 1, secret_threshold: 1 } })).body;
+  const keys: VaultKeys = {
+    unsealKey: (made.keys_base64 as [string])[0],
+    rootToken: made.root_token as string,
+  };
+  writeVaultKeys(keysFile, keys);
+  return keys;
+}
+
+async function unseal(http: VaultHttp, unsealKey: string, withinMs: number): Promise<void> {
+  const { body } = await http.call("GET", "sys/seal-status");
+  if (body.sealed === true) await http.call("PUT", "sys/unseal", { body: { key: unsealKey } });
+  // A server that can have standbys is one itself for a moment: it answers 429 and takes no writes. [B117]
+  for (const deadline = Date.now() + withinMs; ; ) {
+    const { status } = await http.call("GET", "sys/health", { accept: [429, 472, 473, 501, 503] });
+    if (status === 200) return;
+    if (Date.now() > deadline) throw new VaultRefusal("sys/health", status, ["not active after unsealing"]);
+    await wait(50);
+  }
+}
+
+async function configureAsRoot(vault: EmbeddedVault, keys: VaultKeys): Promise<BootstrapResult> {
+  const { http, keysFile } = vault;
+  const token = await rootToken(http, keys);
+  writeVaultKeys(keysFile, { ...keys, rootToken: token });
+  await configureVault(http, token);
+  const warning = await enableAudit(http, token, AUDIT_FILE);
+  const supervisorToken = await createSupervisorToken(http, token);
+  const { rootToken: _revoked, ...rest } = keys;
+  const after: VaultKeys = { ...rest, supervisorToken, configuration: configurationDigest() };
+  writeVaultKeys(keysFile, { ...after, rootToken: token });
+  if (keys.supervisorToken !== undefined) {
+    await http.call("POST", "auth/token/revoke", {
+      token,
+      body: { token: keys.supervisorToken },
+      accept: [400],
+    });
+  }
+  await http.call("POST", "auth/token/revoke-self", { token, body: {} });
+  writeVaultKeys(keysFile, after);
+  return { supervisorToken, warnings: warning === undefined ? [] : [warning] };
+}
+
+/** A root token that an earlier start left behind, when it is still good, or a new one. */
+async function rootToken(http: VaultHttp, keys: VaultKeys): Promise<string> {
+  if (keys.rootToken !== undefined) {
+    const reply = await http.call("GET", "auth/token/lookup-self", { token: keys.rootToken, accept: [403] });
+    if (reply.status === 200) return keys.rootToken;
+  }
+  return generateRootToken(http, keys.unsealKey);
+}
+
+async function auditWarning(
+  http: VaultHttp,
+  token: string,
+  file: string | undefined,
+): Promise<string | undefined> {
+  try {
+    return await enableAudit(http, token, file);
+  } catch (cause) {
+    // Listing devices takes more rights than writing policies; without them we only cannot tell.
+    if (!(cause instanceof VaultRefusal) || cause.status !== 403) throw cause;
+    return "the token may not list audit devices: make sure that one is on";
+  }
+}

@@ -1,0 +1,54 @@
+import type { IncomingMessage } from "node:http";
+import { parseDuration } from "../core/duration.ts";
+import type { Operation, VaultRequest } from "../core/request.ts";
+import { badRequest, VaultError } from "../core/vault-error.ts";
+
+const OPERATIONS: Readonly<Record<string, Operation>> = {
+  GET: "read",
+  HEAD: "read",
+  LIST: "list",
+  POST: "update",
+  PUT: "update",
+  DELETE: "delete",
+};
+
+/** readRequest makes the request that the core understands. X-Vault-Request and X-Vault-Namespace change nothing. */
+export function readRequest(
+  message: IncomingMessage,
+  path: string,
+  query: Readonly<Record<string, string>>,
+  body: Readonly<Record<string, unknown>>,
+): Omit<VaultRequest, "id"> {
+  const { list, ...parameters } = query;
+  let operation = OPERATIONS[message.method ?? ""];
+  if (!operation) throw new VaultError(405, "unsupported operation");
+  if (operation === "read" && (list === "true" || list === "1")) operation = "list";
+  return {
+    operation,
+    // Listing a folder and reading what it is named after differ by the operation, not by the slash.
+    path: path.replace(/\/$/, ""),
+    data: operation === "update" ? body : parameters,
+    token: tokenOf(message),
+    wrapTtlMs: wrapTtlOf(message),
+    remoteAddress: message.socket.remoteAddress ?? "",
+    remotePort: message.socket.remotePort ?? 0,
+  };
+}
+
+function tokenOf(message: IncomingMessage): string | undefined {
+  const values = message.headersDistinct["x-vault-token"] ?? [];
+  if (values.length > 1) throw badRequest("more than one X-Vault-Token header");
+  if (values[0]) return values[0];
+  const bearer = /^Bearer (\S+)$/i.exec(message.headers.authorization ?? "");
+  return bearer?.[1];
+}
+
+function wrapTtlOf(message: IncomingMessage): number {
+  const value = message.headers["x-vault-wrap-ttl"];
+  if (value === undefined || value === "") return 0;
+  try {
+    return parseDuration(value, "X-Vault-Wrap-TTL");
+  } catch {
+    throw badRequest("error parsing X-Vault-Wrap-TTL header");
+  }
+}
