@@ -1,0 +1,116 @@
+import type { DrivenHand, ToolCall, ToolRun } from "../../domain/hand-driver.ts";
+import type { ToolResult } from "../../hand-agent/protocol.ts";
+import { DEFAULT_LIMITS } from "../../hand-agent/protocol.ts";
+import { AgentClient } from "./agent-client.ts";
+import type { Jail } from "./jail.ts";
+
+/** After a cancellation the hand has this long to kill the command; then it is killed as a whole (case B007). */
+const CANCEL_GRACE_MS = 1_500;
+/** How long over its timeout a call may go before the hand is taken for stuck. */
+const TIMEOUT_GRACE_MS = 5_000;
+const READY_TIMEOUT_MS = 20_000;
+
+/** BubblewrapHand is one living jail with its agent. */
+export class BubblewrapHand implements DrivenHand {
+  readonly ended: Promise<string>;
+  readonly #jail: Jail;
+  readonly #agent: AgentClient;
+  readonly #cleanUp: () => Promise<void>;
+  #destroyed: Promise<void> | undefined;
+
+  constructor(jail: Jail, cleanUp: () => Promise<void>) {
+    const ended = Promise.withResolvers<string>();
+    this.ended = ended.promise;
+    this.#jail = jail;
+    this.#cleanUp = cleanUp;
+    this.#agent = new AgentClient(jail, {
+      onBroken: (reason) => {
+        // Half a hand is no hand: what the agent can no longer stop must not go on.
+        void jail.kill().then(() => ended.resolve(reason));
+      },
+    });
+    void jail.exited.then(() => this.#agent.fail("the hand ended"));
+  }
+
+  get hostPid(): number {
+    return this.#jail.initPid;
+  }
+
+  /** Resolves when the agent has started and knows its limits. */
+  async ready(): Promise<void> {
+    const timer = setTimeout(
+      () => this.#agent.fail("the hand's agent did not start in time"),
+      READY_TIMEOUT_MS,
+    );
+    try {
+      await this.#agent.ready;
+    } catch (error) {
+      throw new Error(`${(error as Error).message}: ${this.#jail.lastWords || "no message"}`);
+    } finally {
+      clearTimeout(timer);
+    }
+    this.#agent.send({ type: "configure", limits: { ...DEFAULT_LIMITS, maxTimeoutMs: 600_000 } });
+  }
+
+  async run(call: ToolCall, signal: AbortSignal): Promise<ToolRun> {
+    const input = parseInput(call.inputJson);
+    if (input === undefined) return failedRun(`${call.name}: the input is not a JSON object`);
+    let watchdog: NodeJS.Timeout | undefined;
+    const onAbort = () => {
+      clearTimeout(watchdog);
+      watchdog = setTimeout(
+        () => this.#agent.fail("the hand did not stop a cancelled command"),
+        CANCEL_GRACE_MS,
+      );
+    };
+    const deadline = call.timeoutMs + TIMEOUT_GRACE_MS;
+    watchdog = setTimeout(() => this.#agent.fail("the hand went over a command's timeout"), deadline);
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      return toRun(await this.#agent.call(call.name, boundTimeout(call, input), signal));
+    } finally {
+      clearTimeout(watchdog);
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  destroy(): Promise<void> {
+    this.#destroyed ??= this.#destroyNow();
+    return this.#destroyed;
+  }
+
+  async #destroyNow(): Promise<void> {
+    this.#agent.fail("the hand was terminated");
+    await this.#jail.kill();
+    await this.#cleanUp();
+  }
+}
+
+function parseInput(json: string): Record<string, unknown> | undefined {
+  try {
+    const parsed: unknown = JSON.parse(json);
+    const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
+    return isObject ? (parsed as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The call's timeout bounds the command's own, which must not outlive the caller's patience. */
+function boundTimeout(call: ToolCall, input: Record<string, unknown>): Record<string, unknown> {
+  if (call.name !== "bash") return input;
+  const asked = input.timeout_ms;
+  if (asked === undefined || asked === null || (typeof asked === "number" && asked > call.timeoutMs)) {
+    return { ...input, timeout_ms: call.timeoutMs };
+  }
+  return input;
+}
+
+function failedRun(text: string): ToolRun {
+  return { isError: true, text, exitCode: null, isTimedOut: false, isCancelled: false, outputBytes: 0 };
+}
+
+function toRun(result: ToolResult): ToolRun {
+  const { isError, text, exitCode, isTimedOut, isCancelled, outputBytes } = result;
+  return { isError, text, exitCode, isTimedOut, isCancelled, outputBytes };
+}

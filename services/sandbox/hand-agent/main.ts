@@ -1,0 +1,52 @@
+import { encodeFrame, FrameReader } from "./frames.ts";
+import { DEFAULT_LIMITS, type FromAgent, type ToAgent } from "./protocol.ts";
+import { Toolset } from "./toolset.ts";
+
+/**
+ * The hand agent: one small process inside the jail that runs tools for the sandbox service and speaks frames over
+ * its standard input and output. It ends when its input does, so it never outlives the service.
+ */
+const running = new Map<number, AbortController>();
+let toolset: Toolset | undefined;
+
+function send(frame: FromAgent): void {
+  process.stdout.write(encodeFrame(frame));
+}
+
+function configure(limits = DEFAULT_LIMITS): Toolset {
+  return new Toolset({
+    roots: ["/workspace", "/tmp", "/home/hand"],
+    stateFolder: "/run/hand/shell",
+    limits,
+    onUnclean: (detail) => send({ type: "unclean", detail }),
+  });
+}
+
+async function call(frame: Extract<ToAgent, { type: "call" }>): Promise<void> {
+  const abort = new AbortController();
+  running.set(frame.id, abort);
+  toolset ??= configure();
+  const result = await toolset.run(frame.name, frame.input, abort.signal);
+  running.delete(frame.id);
+  send({ type: "result", id: frame.id, result });
+}
+
+function receive(frame: ToAgent): void {
+  if (frame.type === "configure") toolset = configure(frame.limits);
+  else if (frame.type === "call") void call(frame);
+  else if (frame.type === "cancel") running.get(frame.id)?.abort();
+  else if (frame.type === "ping") send({ type: "pong", nonce: frame.nonce });
+}
+
+// Signals that a command sends to everything it can reach; only SIGKILL and SIGSTOP get through.
+for (const name of ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGPIPE"] as const) {
+  process.on(name, () => undefined);
+}
+const reader = new FrameReader();
+process.stdin.on("data", (chunk: Buffer) => {
+  for (const frame of reader.push(chunk)) receive(frame as ToAgent);
+});
+process.stdin.on("end", () => process.exit(0));
+process.stdin.on("error", () => process.exit(0));
+process.stdout.on("error", () => process.exit(0));
+send({ type: "ready" });

@@ -1,0 +1,59 @@
+import { checkInput } from "./check-input.ts";
+import type { Roots } from "./confine-path.ts";
+import { editTool, readTool, writeTool } from "./file-tools.ts";
+import { HeadTailText } from "./head-tail-text.ts";
+import type { HandLimits, ToolResult } from "./protocol.ts";
+import { globTool, grepTool } from "./search-tools.ts";
+import { plainResult, Shell } from "./shell.ts";
+import { ToolError } from "./tool-error.ts";
+
+/** Where a toolset works. */
+export type ToolsetOptions = {
+  roots: Roots;
+  stateFolder: string;
+  limits: HandLimits;
+  onUnclean: (detail: string) => void;
+};
+
+/** Toolset runs the built-in tools of a hand. */
+export class Toolset {
+  readonly #options: ToolsetOptions;
+  readonly #shell: Shell;
+
+  constructor(options: ToolsetOptions) {
+    this.#options = options;
+    this.#shell = new Shell({ ...options, workspace: options.roots[0] });
+  }
+
+  /** run executes one call; whatever goes wrong inside is a result, never an exception. */
+  async run(name: string, input: unknown, signal: AbortSignal): Promise<ToolResult> {
+    try {
+      const checked = checkInput(name, input);
+      if (name === "bash") return await this.#shell.run(checked, signal);
+      return this.#limit(await this.#runFileTool(name, checked, signal));
+    } catch (error) {
+      const text = error instanceof ToolError ? error.message : `${name}: the tool failed`;
+      return { ...plainResult(text), isError: true, isCancelled: signal.aborted };
+    }
+  }
+
+  async #runFileTool(name: string, input: Record<string, unknown>, signal: AbortSignal): Promise<string> {
+    const files = { roots: this.#options.roots, fileBytes: this.#options.limits.fileBytes };
+    // checkInput has proved the shapes.
+    if (name === "read") return readTool(input as Parameters<typeof readTool>[0], files);
+    if (name === "write") return writeTool(input as Parameters<typeof writeTool>[0], files);
+    if (name === "edit") return editTool(input as Parameters<typeof editTool>[0], files);
+    if (name === "glob") return globTool(input as Parameters<typeof globTool>[0], files.roots, signal);
+    return grepTool(input as Parameters<typeof grepTool>[0], files.roots, signal);
+  }
+
+  #limit(text: string): ToolResult {
+    const limited = new HeadTailText(this.#options.limits.textChars);
+    limited.push(text);
+    return {
+      ...plainResult(limited.toString()),
+      outputBytes: Buffer.byteLength(text),
+      isTruncated: limited.isTruncated,
+    };
+  }
+}
