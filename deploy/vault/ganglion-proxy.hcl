@@ -49,6 +49,11 @@ path "auth/token/revoke-self" {
   capabilities = ["update"]
 }
 
+# A login that an operator gave `ganglion up` is handed on wrapped; it is wrapped with itself.
+path "sys/wrapping/wrap" {
+  capabilities = ["update"]
+}
+
 # The start-up check that this policy is no wider than it should be.
 path "sys/capabilities-self" {
   capabilities = ["update"]

@@ -26,7 +26,6 @@ export const SERVICES: readonly ServiceInstance[] = [
 export const PORT_NAMES: readonly string[] = [
   "postgres",
   "vault",
-  "vault-cluster",
   "scripted-model",
   "mcp-proxy-http",
   ...SERVICES.flatMap(({ name }) => [name, `${name}-admin`]),

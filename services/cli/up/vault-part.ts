@@ -40,21 +40,20 @@ async function startEmbedded(
     dataDir: join(folder, "data"),
     tlsDir: certificates.directory("vault"),
     port: ports.vault as number,
-    clusterPort: ports["vault-cluster"] as number,
     path: baseEnvironment().PATH as string,
     checkout: options.checkout,
     node: nodeProgram(options.checkout),
   });
   server.prepare(users.vault);
   const http = new VaultHttp({ addr: server.addr, caPem: certificates.caPem });
-  const vault = { http, keysFile: join(folder, "keys.json"), auditFile: server.auditFile };
+  const vault = { http, keysFile: join(folder, "keys.json") };
   let token = "";
   let failure: Error | undefined;
   const managed = new ManagedProcess({
     name: "vault",
     command: server.command,
     env: { ...baseEnvironment(), ...server.env },
-    cwd: options.checkout,
+    cwd: server.cwd,
     ...(users.vault ? { user: users.vault } : {}),
     logFile: join(files.logs, "vault.log"),
     // A vault that was started again is sealed: it is ready only when it has been opened.

@@ -84,6 +84,7 @@ describe("what each identity may do at Vault", () => {
       sealingKey: ["create", "read"],
       createSessionToken: ["create", "update"],
       revokeAccessor: ["update"],
+      wrap: ["update"],
     });
   });
 
