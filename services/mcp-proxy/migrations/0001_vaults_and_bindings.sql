@@ -9,8 +9,6 @@ CREATE TABLE proxy.vaults (
   display_name    text NOT NULL,
   metadata        jsonb NOT NULL,
   is_system       boolean NOT NULL,
-  -- Vault's entity and alias exist; without them no token can be made for this vault.
-  is_entity_ready boolean NOT NULL DEFAULT false,
   request_id      text,
   request_digest  bytea,
   mac             bytea NOT NULL,

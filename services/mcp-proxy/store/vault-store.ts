@@ -8,7 +8,6 @@ export interface VaultRow {
   displayName: string;
   metadata: Record<string, string>;
   isSystem: boolean;
-  isEntityReady: boolean;
   requestDigest: Buffer | null;
   mac: Buffer;
   createdAt: Date;
@@ -42,11 +41,10 @@ export interface VaultStore {
     withArchived: boolean;
     withSystem: boolean;
   }): Promise<VaultRow[]>;
-  markEntityReady(vaultId: string): Promise<void>;
 }
 
 const COLUMNS = `vault_id AS "vaultId", workspace_id AS "workspaceId", display_name AS "displayName", metadata,
-  is_system AS "isSystem", is_entity_ready AS "isEntityReady", request_digest AS "requestDigest", mac,
+  is_system AS "isSystem", request_digest AS "requestDigest", mac,
   created_at AS "createdAt", updated_at AS "updatedAt", archived_at AS "archivedAt"`;
 const INSERT = {
   name: "insert_vault",
@@ -69,10 +67,6 @@ const LIST = {
            AND (NOT is_system OR $5)
          ORDER BY vault_id DESC LIMIT $3`,
 };
-const MARK = {
-  name: "mark_entity_ready",
-  text: "UPDATE proxy.vaults SET is_entity_ready = true WHERE vault_id = $1 AND NOT is_entity_ready",
-};
 
 /** Makes the store of vault records. */
 export function createVaultStore(pool: Pool): VaultStore {
@@ -91,8 +85,5 @@ export function createVaultStore(pool: Pool): VaultStore {
     findMany,
     list: (o) =>
       query<VaultRow>(pool, LIST, [o.workspaceId, o.before, o.limit, o.withArchived, o.withSystem]),
-    markEntityReady: async (vaultId) => {
-      await query(pool, MARK, [vaultId]);
-    },
   };
 }

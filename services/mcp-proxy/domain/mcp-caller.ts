@@ -1,0 +1,70 @@
+import type { AccessRow, CredentialRow } from "./access.ts";
+import type { Destination } from "./canonical-url.ts";
+import type { ResolvedAddress } from "./destination-policy.ts";
+import type { Secret } from "./ports.ts";
+
+/** One tool as its server described it; JSON as text. */
+export interface McpTool {
+  name: string;
+  description: string;
+  inputSchemaJson: string;
+  outputSchemaJson: string;
+  annotationsJson: string;
+}
+
+/** What a tool answered; JSON as text. */
+export interface McpToolAnswer {
+  content: { type: string; json: string }[];
+  structuredContentJson: string;
+  isError: boolean;
+}
+
+/** Where an operation goes and with what. */
+export interface McpTarget {
+  access: AccessRow;
+  serverName: string;
+  destination: Destination;
+  address: ResolvedAddress;
+  credential: CredentialRow | undefined;
+  secret: Secret | undefined;
+}
+
+/** What is known when an operation is over, however it ended. */
+export interface McpCounters {
+  status: number;
+  responseBytes: number;
+  redactions: number;
+}
+
+/** How an operation failed. "unreachable", "redirect", "unauthorized" and "refused": the tool certainly did not run. */
+export type McpFailureKind =
+  | "unreachable"
+  | "broken"
+  | "malformed"
+  | "redirect"
+  | "unauthorized"
+  | "refused"
+  | "too_large"
+  | "timeout"
+  | "cancelled"
+  | "rpc_error";
+
+/** The answer of an operation, or its failure; both with what was counted. */
+export type McpOutcome<T> =
+  | { ok: true; value: T; counters: McpCounters }
+  | { ok: false; failure: McpFailureKind; rpcCode: number; text: string; counters: McpCounters };
+
+/** Calls MCP servers. The credential's version is part of a connection's identity. */
+export interface McpCaller {
+  listTools(target: McpTarget, signal: AbortSignal): Promise<McpOutcome<McpTool[]>>;
+  callTool(
+    target: McpTarget,
+    call: { name: string; inputJson: string; silenceMs: number; totalMs: number },
+    signal: AbortSignal,
+  ): Promise<McpOutcome<McpToolAnswer>>;
+  /** True when the server's last list calls the tool read-only or idempotent. */
+  isRepeatable(target: McpTarget, toolName: string): boolean;
+  /** Closes the connections of a session; null = of all. */
+  drop(sessionId: string | null): void;
+  close(): Promise<void>;
+}

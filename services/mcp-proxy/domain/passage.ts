@@ -1,0 +1,206 @@
+import { newId } from "../../common/ids/new-id.ts";
+import { type AccessRow, type CredentialRow, judgeAccess } from "./access.ts";
+import type { Destination } from "./canonical-url.ts";
+import { blankRecord, recordText } from "./new-record.ts";
+import type {
+  AccessLookup,
+  AccessReader,
+  CallClaim,
+  CallEnd,
+  Guard,
+  Ledger,
+  LedgerRecord,
+  Secret,
+  SecretReader,
+} from "./ports.ts";
+import { isReason, proxyError, type Reason, reasonOf } from "./proxy-error.ts";
+import { isMac, type RowMac } from "./row-mac.ts";
+import { hashSessionToken } from "./session-token.ts";
+
+/** What a passage needs. */
+export interface PassageDeps {
+  access: AccessReader;
+  ledger: Ledger;
+  secrets: SecretReader;
+  mac: RowMac;
+}
+
+/** What was asked for at a door, before anything of it is believed. */
+export interface Asked {
+  token: string | undefined;
+  /** SPIFFE id of the peer. */
+  caller: string;
+  operation: string;
+  target: string;
+  callKey?: string;
+  lookup: Omit<AccessLookup, "tokenHash">;
+  /** The door's own rules; throws a proxyError for a denial. */
+  choose: (access: AccessRow) => { destination?: Destination; credential?: CredentialRow };
+  /** Set for a call that has a key in the journal. */
+  claimDigest?: Buffer;
+}
+
+/** How a request ended. */
+export interface Ending {
+  /** "ok", or why not, in lower case. */
+  reason: string;
+  status?: number;
+  responseBytes?: number;
+  redactions?: number;
+}
+
+/** One request on its way through: decision written, then secret, dispatch and outcome in that order. */
+export interface Passage {
+  readonly requestId: string;
+  readonly access: AccessRow;
+  readonly destination: Destination | undefined;
+  readonly credential: CredentialRow | undefined;
+  /** False when the call's key was in the journal already. */
+  readonly isClaimed: boolean;
+  readonly claim: CallClaim | undefined;
+  /** Reads the credential; undefined when the destination has none. */
+  secret(): Promise<Secret | undefined>;
+  /** Writes the dispatch; nothing may be sent before it resolves. False: the call's claim was lost. */
+  dispatch(sent: { peerAddress: string; requestBytes: number; isRepeatable?: boolean }): Promise<boolean>;
+  /** Writes the outcome, once; a later one is ignored. `result` goes to the journal with it, null frees the key. */
+  finish(ending: Ending, result?: Buffer | null): Promise<void>;
+}
+
+const AUDIENCE = "harness";
+
+/**
+ * Judges a request and writes the decision. Denials are written as well, before the caller hears of them. Whoever gets
+ * a passage back may go on; there is no other way to a credential.
+ */
+export async function openPassage(deps: PassageDeps, asked: Asked): Promise<Passage> {
+  const requestId = newId("req");
+  const record: LedgerRecord = {
+    ...blankRecord("decision", requestId),
+    caller: recordText(asked.caller),
+    operation: asked.operation,
+    target: recordText(asked.target),
+    call_key: recordText(asked.callKey ?? ""),
+  };
+  const deny = async (error: Error, reason: Reason): Promise<never> => {
+    await deps.ledger.write({ ...record, effect: "deny", reason });
+    throw error;
+  };
+  const tokenHash = hashSessionToken(asked.token);
+  if (!tokenHash) return deny(proxyError("TOKEN_INVALID"), "TOKEN_INVALID");
+  const access = await deps.access.find({ ...asked.lookup, tokenHash });
+  if (!access) return deny(proxyError("TOKEN_INVALID"), "TOKEN_INVALID");
+  Object.assign(record, {
+    session_id: access.sessionId,
+    workspace_id: access.workspaceId,
+    epoch: String(access.epoch),
+    token_id: access.tokenId,
+  });
+  const reason = judgeAccess(access, { audience: AUDIENCE, spiffeId: asked.caller }, deps.mac);
+  if (reason) return deny(proxyError(reason), reason);
+
+  let chosen: ReturnType<Asked["choose"]>;
+  try {
+    chosen = asked.choose(access);
+    if (chosen.credential && !isMac(chosen.credential.mac, deps.mac.credential(chosen.credential))) {
+      throw proxyError("ROW_TAMPERED");
+    }
+  } catch (error) {
+    const known = reasonOf(error);
+    if (!known) throw error;
+    return deny(error as Error, known);
+  }
+  record.destination = chosen.destination?.origin ?? "";
+  record.credential_id = chosen.credential?.credentialId ?? "";
+
+  const guard: Guard = { tokenHash, tokenMac: access.tokenMac, bindingMac: access.bindingMac };
+  const claim: CallClaim | undefined = asked.claimDigest && {
+    sessionId: access.sessionId,
+    callKey: asked.callKey ?? "",
+    epoch: access.epoch,
+    requestDigest: asked.claimDigest,
+    requestId,
+  };
+  const allowed: LedgerRecord = { ...record, effect: "allow" };
+  const written = claim
+    ? await deps.ledger.writeAndClaim(allowed, guard, claim)
+    : { refusal: await deps.ledger.write(allowed, guard), isClaimed: false };
+  const refusal = written.refusal;
+  if (refusal !== undefined) {
+    // The session ended, or the row changed, between the look and the decision.
+    const known = isReason(refusal) ? refusal : "TOKEN_INVALID";
+    return deny(proxyError(known), known);
+  }
+  return createPassage(deps, record, access, chosen, { claim, isClaimed: written.isClaimed });
+}
+
+function createPassage(
+  deps: PassageDeps,
+  decision: LedgerRecord,
+  access: AccessRow,
+  { destination, credential }: ReturnType<Asked["choose"]>,
+  { claim, isClaimed }: { claim: CallClaim | undefined; isClaimed: boolean },
+): Passage {
+  const requestId = decision.request_id;
+  const known: LedgerRecord = { ...decision, effect: "", reason: "" };
+  let isFinished = false;
+
+  const finish = async (ending: Ending, result?: Buffer | null) => {
+    if (isFinished) return;
+    isFinished = true;
+    const record: LedgerRecord = {
+      ...known,
+      kind: "outcome",
+      reason: ending.reason,
+      status: ending.status ?? 0,
+      response_bytes: ending.responseBytes ?? 0,
+      redactions: ending.redactions ?? 0,
+    };
+    if (claim && result !== undefined) {
+      const end: CallEnd = { sessionId: claim.sessionId, callKey: claim.callKey, requestId, result };
+      await deps.ledger.writeEnd(record, end);
+    } else {
+      await deps.ledger.write(record);
+    }
+  };
+
+  return {
+    requestId,
+    access,
+    destination,
+    credential,
+    isClaimed,
+    claim,
+    secret: async () => {
+      if (!credential) return undefined;
+      const secret = await deps.secrets.read(access, credential);
+      known.credential_version = String(secret.version);
+      known.vault_request_id = recordText(secret.vaultRequestId);
+      return secret;
+    },
+    dispatch: async ({ peerAddress, requestBytes, isRepeatable }) => {
+      known.peer_address = peerAddress;
+      known.request_bytes = requestBytes;
+      const record: LedgerRecord = { ...known, kind: "dispatch" };
+      if (claim) {
+        const call = {
+          sessionId: claim.sessionId,
+          callKey: claim.callKey,
+          isRepeatable: isRepeatable ?? false,
+        };
+        return deps.ledger.writeDispatch(record, call);
+      }
+      await deps.ledger.write(record);
+      return true;
+    },
+    finish,
+  };
+}
+
+/** The word for an outcome record that an error stands for. */
+export function endingOf(error: unknown): string {
+  const reason = reasonOf(error);
+  if (reason === "UPSTREAM_REDIRECT") return "redirect_refused";
+  if (reason === "MESSAGE_TOO_LARGE") return "too_large";
+  if (reason === "UPSTREAM_TIMEOUT") return "timeout";
+  return reason?.toLowerCase() ?? "error";
+}

@@ -1,0 +1,60 @@
+import type { Dispatcher } from "undici";
+import { UpstreamFailure } from "./upstream-failure.ts";
+
+/** A request to an upstream, built from nothing: no header of a caller is in it. */
+export interface UpstreamRequest {
+  path: string;
+  method: "GET" | "POST";
+  headers: Record<string, string>;
+  body?: Buffer | string;
+  signal: AbortSignal;
+}
+
+/** The upstream's answer; the body is not read yet. */
+export interface UpstreamAnswer {
+  status: number;
+  header(name: string): string | undefined;
+  body: AsyncIterable<Buffer> & { destroy(error?: Error): unknown };
+}
+
+/** Sends one request and answers when the headers are there. Errors are UpstreamFailures without text. */
+export async function exchange(dispatcher: Dispatcher, request: UpstreamRequest): Promise<UpstreamAnswer> {
+  const { path, method, headers, body, signal } = request;
+  let answer: Dispatcher.ResponseData;
+  try {
+    answer = await dispatcher.request({
+      path,
+      method,
+      headers: { ...headers, "accept-encoding": "identity" },
+      ...(body === undefined ? {} : { body }),
+      signal,
+    });
+  } catch (error) {
+    throw toFailure(error, signal);
+  }
+  const header = (name: string) => {
+    const value = answer.headers[name];
+    return typeof value === "string" ? value : undefined;
+  };
+  const coding = answer.headers["content-encoding"];
+  if (coding !== undefined && coding !== "identity") {
+    // Asked for plain text; what cannot be read cannot be searched for the credential (case A062).
+    answer.body.on("error", () => {}).destroy();
+    throw new UpstreamFailure("malformed", answer.statusCode);
+  }
+  return { status: answer.statusCode, header, body: answer.body };
+}
+
+/** Turns what undici throws into a failure without text. */
+export function toFailure(error: unknown, signal: AbortSignal): UpstreamFailure {
+  if (error instanceof UpstreamFailure) return error;
+  if (signal.aborted) {
+    return signal.reason instanceof UpstreamFailure ? signal.reason : new UpstreamFailure("cancelled");
+  }
+  const { code, name } = error as { code?: unknown; name?: unknown };
+  if (code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT")
+    return new UpstreamFailure("timeout");
+  if (code === "UND_ERR_HEADERS_OVERFLOW" || name === "HTTPParserError")
+    return new UpstreamFailure("malformed");
+  return new UpstreamFailure("broken");
+}

@@ -1,0 +1,52 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Dispatcher } from "undici";
+import { createRedactor } from "../domain/redactor.ts";
+import type { UpstreamFailure } from "./upstream-failure.ts";
+
+/**
+ * One dispatched operation on an MCP server. Everything that the SDK sends on its behalf runs inside it; outside of
+ * one nothing can be sent at all, because only the operation has the credential (law L6).
+ */
+export interface McpOperation {
+  dispatcher: Dispatcher;
+  secret: string | undefined;
+  credentialId: string;
+  /** Ends what is open when the operation is over or cancelled. */
+  signal: AbortSignal;
+  /** Set when nothing may be sent any more. */
+  isOver: boolean;
+  /** Bytes of a request have, or may have, left. */
+  mayHaveSent: boolean;
+  requestBytes: number;
+  responseBytes: number;
+  redactions: number;
+  status: number;
+  /** An answer's stream ended; the SDK does not tell when what was waited for had not come in it. */
+  onStreamEnd: (failure: UpstreamFailure | undefined, isResumable: boolean) => void;
+}
+
+/** The operation that the running code belongs to. */
+export const currentOperation = new AsyncLocalStorage<McpOperation>();
+
+/** Passes bytes of an answer on, without the credential, and counts. */
+export async function* release(
+  operation: McpOperation,
+  body: AsyncIterable<Buffer>,
+  maxBytes: number,
+): AsyncGenerator<Buffer> {
+  const redactor = createRedactor(operation.secret, operation.credentialId);
+  let size = 0;
+  try {
+    for await (const chunk of body) {
+      size += chunk.length;
+      operation.responseBytes += chunk.length;
+      if (size > maxBytes) throw new RangeError("answer too large");
+      const out = redactor.push(chunk);
+      if (out.length > 0) yield out;
+    }
+    const rest = redactor.flush();
+    if (rest.length > 0) yield rest;
+  } finally {
+    operation.redactions += redactor.count;
+  }
+}

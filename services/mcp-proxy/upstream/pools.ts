@@ -1,0 +1,89 @@
+import { isIP } from "node:net";
+import { rootCertificates } from "node:tls";
+import { buildConnector, type Dispatcher, Pool } from "undici";
+import type { Destination } from "../domain/canonical-url.ts";
+import type { ResolvedAddress } from "../domain/destination-policy.ts";
+import { UpstreamFailure } from "./upstream-failure.ts";
+
+/** Connections to upstreams. */
+export interface UpstreamPools {
+  /** Connections for one credential (or none) to one address; never shared with another credential (case A029). */
+  get(destination: Destination, address: ResolvedAddress, credentialKey: string): Dispatcher;
+  close(): Promise<void>;
+}
+
+/** How long waits may be. */
+export interface UpstreamLimits {
+  connectMs: number;
+  headersMs: number;
+  bodyIdleMs: number;
+}
+
+const IDLE_MS = 120_000;
+
+/**
+ * Makes the pools. Each dials the one address that was checked, presents the destination's name in TLS and verifies it
+ * against the public authorities and the operator's own. Proxy variables are unknown here, redirects are not followed.
+ */
+export function createPools(limits: UpstreamLimits, extraCa: string | undefined): UpstreamPools {
+  const pools = new Map<string, { pool: Pool; usedAt: number }>();
+  const ca = extraCa === undefined ? undefined : [...rootCertificates, extraCa];
+  const sweep = setInterval(() => {
+    for (const [key, { pool, usedAt }] of pools) {
+      if (usedAt > Date.now() - IDLE_MS || pool.stats.running > 0) continue;
+      pools.delete(key);
+      pool.close().catch(() => {});
+    }
+  }, IDLE_MS / 4);
+  sweep.unref();
+
+  return {
+    get: (destination, { address }, credentialKey) => {
+      const key = `${credentialKey} ${destination.origin} ${address}`;
+      const known = pools.get(key);
+      if (known) {
+        known.usedAt = Date.now();
+        return known.pool;
+      }
+      const pool = new Pool(originOf(destination), {
+        connect: pinnedConnector(destination, address, limits.connectMs, ca),
+        connections: 64,
+        pipelining: 1,
+        headersTimeout: limits.headersMs,
+        bodyTimeout: limits.bodyIdleMs,
+        keepAliveTimeout: 4000,
+        keepAliveMaxTimeout: 60_000,
+        maxHeaderSize: 32_768,
+      });
+      pools.set(key, { pool, usedAt: Date.now() });
+      return pool;
+    },
+    close: async () => {
+      clearInterval(sweep);
+      await Promise.all([...pools.values()].map(({ pool }) => pool.destroy()));
+      pools.clear();
+    },
+  };
+}
+
+function originOf({ scheme, host, port }: Destination): string {
+  return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+function pinnedConnector(
+  { host }: Destination,
+  address: string,
+  timeout: number,
+  ca: string[] | undefined,
+): buildConnector.connector {
+  const dial = buildConnector({ timeout, maxCachedSessions: 0, ...(ca ? { ca } : {}) });
+  const servername = isIP(host) === 0 ? host : "";
+  return (options, callback) => {
+    dial({ ...options, hostname: address, servername }, (...result) => {
+      const [error, socket] = result;
+      // Only here is it certain that nothing was sent.
+      if (error) callback(new UpstreamFailure("unreachable"), null);
+      else callback(null, socket as NonNullable<typeof socket>);
+    });
+  };
+}

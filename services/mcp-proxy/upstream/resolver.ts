@@ -1,0 +1,52 @@
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import type { Destination } from "../domain/canonical-url.ts";
+import {
+  type DestinationPolicy,
+  judgeAddresses,
+  judgeDestination,
+  type ResolvedAddress,
+} from "../domain/destination-policy.ts";
+import { proxyError } from "../domain/proxy-error.ts";
+import { classifyAddress } from "./address-class.ts";
+
+/** Finds the one address that a request will be sent to, and answers only one that may be dialled. */
+export type Resolver = (destination: Destination) => Promise<ResolvedAddress>;
+
+const KEEP_MS = 10_000;
+const MAX_KEPT = 1000;
+
+/**
+ * Makes the resolver: one resolution, all of its addresses judged, the first one dialled (case A033). Answers are kept
+ * for ten seconds and judged again each time.
+ */
+export function createResolver(
+  policy: DestinationPolicy,
+  resolve: (host: string) => Promise<{ address: string; family: number }[]> = (host) =>
+    lookup(host, { all: true, order: "ipv4first" }),
+): Resolver {
+  const kept = new Map<string, { until: number; addresses: ResolvedAddress[] }>();
+  const addressesOf = async (host: string): Promise<ResolvedAddress[]> => {
+    const family = isIP(host);
+    if (family !== 0) return [{ address: host, family: family as 4 | 6, class: classifyAddress(host) }];
+    const known = kept.get(host);
+    if (known && known.until > Date.now()) return known.addresses;
+    const found = await resolve(host).catch(() => []);
+    const addresses = found.map(({ address, family: kind }) => ({
+      address,
+      family: kind === 6 ? (6 as const) : (4 as const),
+      class: classifyAddress(address),
+    }));
+    if (kept.size >= MAX_KEPT) kept.clear();
+    if (addresses.length > 0) kept.set(host, { until: Date.now() + KEEP_MS, addresses });
+    return addresses;
+  };
+  return async (destination) => {
+    const early = judgeDestination(destination, policy);
+    if (early) throw proxyError(early);
+    const addresses = await addressesOf(destination.host);
+    const reason = judgeAddresses(destination, addresses, policy);
+    if (reason) throw proxyError(reason);
+    return addresses[0] as ResolvedAddress;
+  };
+}

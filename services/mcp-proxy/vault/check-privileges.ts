@@ -1,0 +1,51 @@
+import type { VaultClient } from "./vault-client.ts";
+
+/** A credential that does not exist: its path stands for all of them. */
+const CREDENTIAL = "vaults/vlt_probe/vcrd_probe";
+
+// What mcp-proxy must not be able to do, whatever else its policies say.
+const NOTHING_AT = (mount: string) => [
+  "sys/policies/acl/ganglion-session",
+  "sys/mounts/ganglion-probe",
+  "sys/auth/ganglion-probe",
+  "sys/raw/ganglion-probe",
+  "auth/token/create",
+  "auth/token/create-orphan",
+  "auth/token/roles/ganglion-session",
+  "auth/approle/role/ganglion-proxy/secret-id",
+  "identity/entity",
+  "identity/entity-alias",
+  "secret/data/ganglion-probe",
+  `${mount}/data/ganglion-probe`,
+];
+
+/**
+ * Asks Vault what mcp-proxy's token may do on a list of paths, and answers what is wrong with it: more than it needs
+ * (case A124), or less than it cannot work without.
+ */
+export async function findPrivilegeProblems(
+  client: VaultClient,
+  mount: string,
+  token: string,
+): Promise<string[]> {
+  const credential = `${mount}/data/${CREDENTIAL}`;
+  const macKey = `${mount}/data/proxy/mac-key`;
+  const nothing = NOTHING_AT(mount);
+  const paths = [...nothing, credential, macKey];
+  const { data } = await client.write("sys/capabilities-self", { paths }, token);
+  const at = (path: string): string[] => {
+    const found = data?.[path];
+    return Array.isArray(found) ? found.map(String) : [];
+  };
+  const problems = nothing
+    .filter((path) => at(path).join() !== "deny")
+    .map((path) => `${path}: ${at(path).join(", ") || "no answer"}; must be denied`);
+  const credentialCaps = at(credential).sort().join();
+  if (credentialCaps !== "create,update") {
+    problems.push(`${credential}: ${credentialCaps || "no answer"}; must be create and update, without read`);
+  }
+  const keyCaps = at(macKey).sort().join();
+  if (keyCaps !== "create,read")
+    problems.push(`${macKey}: ${keyCaps || "no answer"}; must be create and read`);
+  return problems;
+}

@@ -1,0 +1,55 @@
+import { randomBytes } from "node:crypto";
+import { generateSealingKey, openSealingKey, type SealingKey } from "./sealing-key.ts";
+import type { VaultClient } from "./vault-client.ts";
+import { VaultFailure } from "./vault-failure.ts";
+
+/** Keys of mcp-proxy that live in Vault. */
+export interface ProxyKeys {
+  /** For the MACs of rows; 32 bytes. */
+  macKey: Buffer;
+  /** Secrets are sealed to its public half. */
+  sealingKey: SealingKey;
+}
+
+/** Reads the keys; the first process that finds none makes them. */
+export async function loadProxyKeys(client: VaultClient, mount: string, token: string): Promise<ProxyKeys> {
+  const mac = await readOrCreate(client, `${mount}/data/proxy/mac-key`, token, async () => ({
+    key: randomBytes(32).toString("base64"),
+  }));
+  const sealing = await readOrCreate(client, `${mount}/data/proxy/sealing-key`, token, generateSealingKey);
+  const macKey = Buffer.from(mac.key ?? "", "base64");
+  if (macKey.length !== 32) throw new VaultFailure("malformed");
+  return { macKey, sealingKey: await openSealingKey(sealing) };
+}
+
+async function readOrCreate(
+  client: VaultClient,
+  path: string,
+  token: string,
+  make: () => Promise<Record<string, string>>,
+): Promise<Record<string, string>> {
+  const found = await readFields(client, path, token);
+  if (found) return found;
+  const made = await make();
+  try {
+    // cas 0: only when there is none. Of two replicas that start together one writes and the other reads.
+    await client.write(path, { options: { cas: 0 }, data: made }, token);
+    return made;
+  } catch (error) {
+    const winner = await readFields(client, path, token);
+    if (winner) return winner;
+    throw error;
+  }
+}
+
+async function readFields(client: VaultClient, path: string, token: string) {
+  try {
+    const { data } = await client.read(path, token);
+    const fields = data?.data;
+    if (typeof fields === "object" && fields !== null) return fields as Record<string, string>;
+  } catch (error) {
+    if (!(error instanceof VaultFailure) || error.kind !== "not_found") throw error;
+    return undefined;
+  }
+  throw new VaultFailure("malformed");
+}

@@ -1,0 +1,57 @@
+import nodeVault from "node-vault";
+import type { Transport } from "./transport.ts";
+import { kindOfStatus, VaultFailure } from "./vault-failure.ts";
+
+/** Vault's answer: its own id of the request, and what it carried. */
+export interface VaultAnswer {
+  request_id?: string;
+  data?: Record<string, unknown> | null;
+  auth?: Record<string, unknown> | null;
+}
+
+/** Calls Vault with a token that the caller names each time; there is no token that one call could leave to another (A121). */
+export interface VaultClient {
+  read(path: string, token: string): Promise<VaultAnswer>;
+  write(path: string, data: Record<string, unknown>, token?: string): Promise<VaultAnswer>;
+  remove(path: string, token: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Makes the client. This is the only file that knows node-vault. Everything it would take from elsewhere is given:
+ * endpoint (else VAULT_ADDR), transport (else axios, which follows redirects and proxies), and a `debug` that does
+ * nothing (its own prints what is written).
+ */
+export function createVaultClient(addr: string, transport: Transport): VaultClient {
+  const client = nodeVault({
+    endpoint: addr,
+    apiVersion: "v1",
+    "request-promise": transport,
+    debug: () => {},
+  });
+  const withToken = (token: string | undefined) =>
+    token === undefined ? {} : { headers: { "X-Vault-Token": token } };
+  return {
+    read: (path, token) => strip(client.read(path, withToken(token))),
+    write: (path, data, token) => strip(client.write(path, data, withToken(token))),
+    remove: async (path, token) => {
+      await strip(client.delete(path, withToken(token)));
+    },
+    close: () => transport.close(),
+  };
+}
+
+async function strip(work: Promise<unknown>): Promise<VaultAnswer> {
+  let answer: unknown;
+  try {
+    answer = await work;
+  } catch (error) {
+    if (error instanceof VaultFailure) throw error;
+    const { response } = error as { response?: { statusCode?: unknown; body?: { warnings?: unknown } } };
+    const status = typeof response?.statusCode === "number" ? response.statusCode : 0;
+    if (status === 0) throw new VaultFailure("unreachable");
+    throw new VaultFailure(kindOfStatus(status, Array.isArray(response?.body?.warnings)), status);
+  }
+  if (typeof answer !== "object" || answer === null) throw new VaultFailure("malformed");
+  return answer as VaultAnswer;
+}
