@@ -47,7 +47,7 @@ export interface StreamOptions<Res> {
    * Facts for resuming after the last message sent, for example {position: "42"}. They are put
    * into the error when the server ends the stream (DRAINING, CONSUMER_TOO_SLOW).
    */
-  resume?: (last: Res) => Record<string, string>;
+  resume?(last: Res): Record<string, string>;
 }
 
 /** Any handler. */

@@ -65,9 +65,9 @@ export interface RunningServer {
   metrics: Metrics;
   tracing: Tracing;
   /** NOT_SERVING, streams ended with UNAVAILABLE/DRAINING, other calls finished or forced after the grace. */
-  drain(): Promise<void>;
+  drain: () => Promise<void>;
   /** Ends everything now. */
-  force(): void;
+  force: () => void;
 }
 
 /**
@@ -101,6 +101,7 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
 
   const credentials = createServerCredentials(config.tls, config.clientCertificates);
   const port = await bind(server, config.listen, credentials);
+  logRefusedHandshakes(server, log);
   const admin = await startAdmin(config, state);
   const stop = createStopper(config, { server, state, health, admin, dispose: () => credentials.dispose() });
   if (config.ownsProcess ?? true) {
@@ -207,6 +208,16 @@ function bind(
   return new Promise((resolve, reject) => {
     server.bindAsync(listen, credentials, (error, port) => (error ? reject(error) : resolve(port)));
   });
+}
+
+// grpc-js keeps its HTTP/2 servers to itself; without them refused handshakes are merely not logged. [A108]
+function logRefusedHandshakes(server: Server, log: Logger): void {
+  const { http2Servers } = server as unknown as { http2Servers?: Map<NodeJS.EventEmitter, unknown> };
+  for (const listener of http2Servers?.keys() ?? []) {
+    listener.on("tlsClientError", (error: NodeJS.ErrnoException, socket: { remoteAddress?: string }) => {
+      log.warn({ peer: socket.remoteAddress, code: error.code }, "handshake refused");
+    });
+  }
 }
 
 async function startAdmin(config: ServerConfig, state: ServerState): Promise<AdminServer | undefined> {

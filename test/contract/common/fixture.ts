@@ -1,5 +1,9 @@
 import { DEFAULT_IMAGE } from "../../../services/common/config/common-fields.ts";
-import { createClient, type MeshClient } from "../../../services/common/grpc/create-client.ts";
+import {
+  type ClientOptions,
+  createClient,
+  type MeshClient,
+} from "../../../services/common/grpc/create-client.ts";
 import { type HandlersOf, implementSome } from "../../../services/common/grpc/handlers.ts";
 import {
   type RunningServer,
@@ -54,9 +58,15 @@ export class Fixture {
   }
 
   /** A client with a certificate of `as`. */
-  async client(address: string, as = "operator", expected = "session"): Promise<SessionClient> {
+  async client(
+    address: string,
+    as = "operator",
+    expected = "session",
+    more: ClientOptions = {},
+  ): Promise<SessionClient> {
     const client = createClient(SessionServiceService, address, await this.ca.bundle(as), expected, {
       timeoutMs: 10_000,
+      ...more,
     });
     this.#clients.push(client);
     return client;

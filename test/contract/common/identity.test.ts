@@ -207,6 +207,7 @@ describe("who may call", () => {
       assert.notEqual(ended, "answered", name);
     }
     assert.equal(runs, 0);
+    assert.equal(fixture.lines.filter((line) => line.msg === "handshake refused").length, 4);
   });
 
   it("[A108] plaintext and TLS 1.2 are refused", async () => {
