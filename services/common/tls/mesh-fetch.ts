@@ -30,16 +30,28 @@ export function createMeshFetch(
     });
     dial(target, callback);
   };
-  const agent = new Agent({
-    connect,
-    connections: options.connections ?? 64,
-    headersTimeout: options.headersTimeoutMs ?? 600_000,
-    bodyTimeout: options.bodyTimeoutMs ?? 600_000,
-  });
+  const makeAgent = () =>
+    new Agent({
+      connect,
+      connections: options.connections ?? 64,
+      headersTimeout: options.headersTimeoutMs ?? 600_000,
+      bodyTimeout: options.bodyTimeoutMs ?? 600_000,
+    });
+  let agent = makeAgent();
+  const renew = () => {
+    const old = agent;
+    agent = makeAgent();
+    // Requests that are under way finish on their old connections.
+    old.close().catch(() => {});
+  };
+  bundle.on("change", renew);
   const fetch = (input: Parameters<typeof undiciFetch>[0], init?: Parameters<typeof undiciFetch>[1]) =>
     undiciFetch(input, { ...init, redirect: "manual", dispatcher: agent });
   return {
     fetch: fetch as unknown as typeof globalThis.fetch,
-    close: () => agent.close(),
+    close: () => {
+      bundle.off("change", renew);
+      return agent.close();
+    },
   };
 }
