@@ -1,0 +1,110 @@
+import { GanglionError } from "../../common/errors/ganglion-error.ts";
+
+/** NOT_FOUND for a session that is absent or another workspace's: both look the same. [A140] */
+export function sessionNotFound(sessionId: string): GanglionError {
+  return new GanglionError({
+    code: "NOT_FOUND",
+    reason: "SESSION_NOT_FOUND",
+    message: "there is no such session",
+    metadata: { session_id: sessionId },
+  });
+}
+
+/** FAILED_PRECONDITION for an append under an epoch that is over: stop driving. */
+export function staleEpoch(epoch: bigint): GanglionError {
+  return new GanglionError({
+    code: "FAILED_PRECONDITION",
+    reason: "STALE_EPOCH",
+    message: "the epoch is over or the lease is not the caller's; stop driving the session",
+    metadata: { epoch: epoch.toString() },
+  });
+}
+
+/** FAILED_PRECONDITION for a change to a session that is over. */
+export function sessionEnded(): GanglionError {
+  return new GanglionError({
+    code: "FAILED_PRECONDITION",
+    reason: "SESSION_ENDED",
+    message: "the session is over and can only be read",
+  });
+}
+
+/** FAILED_PRECONDITION for what a running session does not allow. */
+export function sessionRunning(): GanglionError {
+  return new GanglionError({
+    code: "FAILED_PRECONDITION",
+    reason: "SESSION_RUNNING",
+    message: "the session is running; interrupt it first",
+  });
+}
+
+/** ABORTED for an append that expected another head. [B041] */
+export function positionConflict(head: bigint): GanglionError {
+  return new GanglionError({
+    code: "ABORTED",
+    reason: "POSITION_CONFLICT",
+    message: "the log has moved on; read from your position and decide again",
+    metadata: { head_position: head.toString() },
+  });
+}
+
+/** ALREADY_EXISTS for an id that was used with another body. */
+export function idReused(id: string): GanglionError {
+  return new GanglionError({
+    code: "ALREADY_EXISTS",
+    reason: "ID_REUSED",
+    message: "the id was used before with another body",
+    metadata: { id },
+  });
+}
+
+/** RESOURCE_EXHAUSTED for an event or batch beyond the limit. [B128] */
+export function tooLarge(what: string, limitBytes: number): GanglionError {
+  return new GanglionError({
+    code: "RESOURCE_EXHAUSTED",
+    reason: "TOO_LARGE",
+    message: `${what} is larger than ${limitBytes} bytes`,
+    metadata: { limit_bytes: String(limitBytes) },
+  });
+}
+
+/** OUT_OF_RANGE for a reader that claims to be ahead of the log. */
+export function positionAheadOfLog(head: bigint): GanglionError {
+  return new GanglionError({
+    code: "OUT_OF_RANGE",
+    reason: "POSITION_AHEAD_OF_LOG",
+    message: "after_position lies behind the newest event",
+    metadata: { head_position: head.toString() },
+  });
+}
+
+/** INVALID_ARGUMENT for one field. */
+export function invalidField(field: string, description: string): GanglionError {
+  return new GanglionError({
+    code: "INVALID_ARGUMENT",
+    reason: "INVALID_FIELD",
+    message: `${field} ${description}`,
+    metadata: { field },
+    violations: [{ field, description }],
+  });
+}
+
+/** NOT_FOUND for a registry entry that is absent or another workspace's. */
+export function notFound(kind: "agent" | "environment" | "api_key", id: string): GanglionError {
+  return new GanglionError({
+    code: "NOT_FOUND",
+    reason: `${kind.toUpperCase()}_NOT_FOUND`,
+    message: `there is no such ${kind.replace("_", " ")}`,
+    metadata: { [`${kind}_id`]: id },
+  });
+}
+
+/** FAILED_PRECONDITION for a session that another live harness drives. */
+export function leaseHeld(owner: string, epoch: bigint): GanglionError {
+  return new GanglionError({
+    code: "FAILED_PRECONDITION",
+    reason: "LEASE_HELD",
+    message: "another harness holds the session's lease",
+    metadata: { owner, epoch: epoch.toString() },
+  });
+}

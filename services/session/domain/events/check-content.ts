@@ -1,0 +1,108 @@
+import type { Violations } from "../../../common/errors/violations.ts";
+import type { ContentBlock } from "../../../gen/ganglion/types/v1/content.ts";
+import { isObject, type Json, parseJson } from "../json-shape.ts";
+
+/** Kinds of blocks that a client may send in a message. */
+export const MESSAGE_BLOCKS: readonly string[] = ["text", "image", "document"];
+/** Kinds of blocks that a client may send as a tool's result. */
+export const RESULT_BLOCKS: readonly string[] = [...MESSAGE_BLOCKS, "search_result"];
+
+const SOURCES: Readonly<Record<string, readonly string[]>> = {
+  image: ["base64", "url"],
+  document: ["base64", "text", "url"],
+};
+
+/**
+ * checkBlock checks that a block is one JSON object of the type it says it is. Its bytes are stored as they came and
+ * never written again from what was parsed. [M25, B146, B147]
+ */
+export function checkBlock(
+  violations: Violations,
+  path: string,
+  block: ContentBlock | undefined,
+): Json | undefined {
+  if (!block) {
+    violations.add(path, "is required");
+    return undefined;
+  }
+  if (block.type === "" || block.type.length > 64)
+    violations.add(`${path}.type`, "must be 1 to 64 characters");
+  if (block.data?.$case === "payload") {
+    violations.add(`${path}.payload`, "is not supported yet");
+    return undefined;
+  }
+  if (block.data?.$case !== "json") {
+    violations.add(`${path}.json`, "is required");
+    return undefined;
+  }
+  const value = parseJson(block.data.value);
+  if (!isObject(value)) {
+    violations.add(`${path}.json`, "must be one JSON object in UTF-8");
+    return undefined;
+  }
+  if (value.type !== block.type) violations.add(`${path}.json`, "must have the block's type");
+  return value;
+}
+
+/** checkBlocks checks the blocks of a harness: any kind, at most `max`. */
+export function checkBlocks(
+  violations: Violations,
+  path: string,
+  blocks: readonly ContentBlock[],
+  max: number,
+): void {
+  violations.count(path, blocks.length, { max });
+  blocks.slice(0, max).forEach((block, index) => {
+    checkBlock(violations, `${path}[${index}]`, block);
+  });
+}
+
+/** checkClientBlocks checks the blocks of a client: only the kinds that work, with what they need. */
+export function checkClientBlocks(
+  violations: Violations,
+  path: string,
+  blocks: readonly ContentBlock[],
+  { min, kinds }: { min: number; kinds: readonly string[] },
+): void {
+  violations.count(path, blocks.length, { min, max: 100 });
+  blocks.slice(0, 100).forEach((block, index) => {
+    const at = `${path}[${index}]`;
+    const value = checkBlock(violations, at, block);
+    if (!value) return;
+    if (!kinds.includes(block.type)) violations.add(`${at}.type`, `must be one of ${kinds.join(", ")}`);
+    else checkKind(violations, `${at}.json`, block.type, value);
+  });
+}
+
+function checkKind(violations: Violations, path: string, kind: string, value: Json): void {
+  if (kind === "text") {
+    violations.check(typeof value.text === "string", `${path}.text`, "must be a string");
+    return;
+  }
+  if (kind === "search_result") {
+    violations.check(typeof value.source === "string", `${path}.source`, "must be a string");
+    violations.check(typeof value.title === "string", `${path}.title`, "must be a string");
+    violations.check(Array.isArray(value.content), `${path}.content`, "must be an array");
+    return;
+  }
+  checkSource(violations, `${path}.source`, kind, value.source);
+}
+
+function checkSource(violations: Violations, path: string, kind: string, source: unknown): void {
+  if (!isObject(source)) {
+    violations.add(path, "must be an object");
+    return;
+  }
+  if (source.type === "file") {
+    violations.add(`${path}.type`, "file is not supported yet");
+    return;
+  }
+  const allowed = SOURCES[kind] ?? [];
+  if (typeof source.type !== "string" || !allowed.includes(source.type)) {
+    violations.add(`${path}.type`, `must be one of ${allowed.join(", ")}`);
+    return;
+  }
+  const needed = source.type === "url" ? ["url"] : ["media_type", "data"];
+  for (const key of needed)
+    violations.check(typeof source[key] === "string", `${path}.${key}`, "must be a string");
+}

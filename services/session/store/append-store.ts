@@ -1,0 +1,147 @@
+import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import { type Append, type Appended, combinedEffect, type StoredAt } from "../domain/append.ts";
+import { APPEND_MANY, APPEND_ONE, appendManyValues, appendOneValues } from "./append-statements.ts";
+import type { Connection, Database } from "./database.ts";
+import { raiseFence } from "./fence.ts";
+import { GroupCommit } from "./group-commit.ts";
+import { isUniqueViolation, mapPgError } from "./pg-error.ts";
+import { explainRefusal, findStored } from "./refused-append.ts";
+
+const GROUP_MAX_BYTES = 1 << 20;
+const MAX_ATTEMPTS = 5;
+
+/** Outcome of one try; undefined = the statement refused it or it clashed, and nothing was written. */
+type Try = Appended | undefined;
+
+/** Appends events: dense, atomic, fenced and idempotent (laws L2, L3). */
+export class AppendStore {
+  readonly #database: Database;
+  readonly #onAppended: (sessionId: string, head: bigint, runnable: boolean) => void;
+  readonly #group: GroupCommit<Append, Try>;
+
+  constructor(database: Database, onAppended: (sessionId: string, head: bigint, runnable: boolean) => void) {
+    this.#database = database;
+    this.#onAppended = onAppended;
+    this.#group = new GroupCommit<Append, Try>({
+      lanes: 3,
+      maxCalls: 64,
+      maxBytes: GROUP_MAX_BYTES,
+      sizeOf: bytesOf,
+      keyOf: (append) => append.sessionId,
+      run: (appends) => this.#runGroup(appends),
+    });
+  }
+
+  /** Appends all events of the call or none of them; throws the reason when it is refused. */
+  async append(append: Append, signal?: AbortSignal): Promise<Appended> {
+    let known = new Map<string, StoredAt>();
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const rest = append.events.filter(({ id }) => !known.has(id));
+      const done = await this.#try({ ...append, events: rest }, signal);
+      if (done) {
+        this.#onAppended(append.sessionId, done.head, combinedEffect(rest).runnable === true);
+        return merge(append, done, known);
+      }
+      // Nothing was written: an id clashed, or the row refused. Find out which, and go on with what is new.
+      const refusal = await explainRefusal(this.#database, append, signal);
+      if (refusal.reason && !refusal.isAnsweredByDuplicates) throw refusal.reason;
+      known = await findStored(this.#database, append, signal);
+      if (known.size === append.events.length)
+        return merge(append, { head: refusal.head, stored: [] }, known);
+      if (refusal.reason) throw refusal.reason;
+    }
+    throw new GanglionError({
+      code: "ABORTED",
+      reason: "POSITION_CONFLICT",
+      message: "the log changed too often while the events were appended; try again",
+      retryAfterMs: 50,
+    });
+  }
+
+  async #try(append: Append, signal?: AbortSignal): Promise<Try> {
+    if (combinedEffect(append.events).status === "terminated") return this.#tryWithFence(append, signal);
+    // What depends on the exact head cannot share its session with others in one statement.
+    if (append.expectedPosition === null && bytesOf(append) <= GROUP_MAX_BYTES / 8) {
+      return this.#group.submit(append, signal);
+    }
+    return this.#tryOne(append, signal);
+  }
+
+  async #tryOne(append: Append, signal?: AbortSignal): Promise<Try> {
+    try {
+      const rows = await this.#database.runRaw(APPEND_ONE, appendOneValues(append), signal);
+      return appended(append, rows[0]);
+    } catch (error) {
+      if (isUniqueViolation(error)) return undefined;
+      throw mapPgError(error);
+    }
+  }
+
+  // The end of a session is a revocation (law L7): fence and event are one transaction.
+  async #tryWithFence(append: Append, signal?: AbortSignal): Promise<Try> {
+    try {
+      return await this.#database.transaction(
+        (connection) => appendInTransaction(connection, append, true),
+        signal,
+      );
+    } catch (error) {
+      if (isUniqueViolation(error)) return undefined;
+      throw mapPgError(error);
+    }
+  }
+
+  async #runGroup(appends: readonly Append[]): Promise<PromiseSettledResult<Try>[]> {
+    const [only] = appends;
+    if (only && appends.length === 1) return Promise.allSettled([this.#tryOne(only)]);
+    try {
+      const rows = await this.#database.runRaw(APPEND_MANY, appendManyValues(appends));
+      const byOrd = new Map(rows.map((row) => [row.ord, row]));
+      return appends.map((append, index) => ({
+        status: "fulfilled",
+        value: appended(append, byOrd.get(index + 1)),
+      }));
+    } catch (error) {
+      if (!isUniqueViolation(error)) throw mapPgError(error);
+      // One caller's duplicate must not fail its neighbours.
+      const results: PromiseSettledResult<Try>[] = [];
+      for (const append of appends) results.push(...(await Promise.allSettled([this.#tryOne(append)])));
+      return results;
+    }
+  }
+}
+
+/** Appends within a transaction that others have begun; undefined when the row refused it. */
+export async function appendInTransaction(
+  connection: Connection,
+  append: Append,
+  isEnd: boolean,
+): Promise<Appended | undefined> {
+  const [row] = await connection.run(APPEND_ONE, appendOneValues(append));
+  if (row && isEnd) await raiseFence(connection, append.sessionId, append.lease?.epoch ?? 0n, true);
+  return appended(append, row);
+}
+
+function appended(append: Append, row: Record<string, unknown> | undefined): Try {
+  if (!row) return undefined;
+  const head = row.head as bigint;
+  const base = head - BigInt(append.events.length);
+  return {
+    head,
+    stored: append.events.map(({ id }, index) => ({
+      eventId: id,
+      position: base + BigInt(index + 1),
+      at: row.at as string,
+      isDuplicate: false,
+    })),
+  };
+}
+
+function merge(append: Append, done: Appended, known: ReadonlyMap<string, StoredAt>): Appended {
+  const fresh = new Map(done.stored.map((stored) => [stored.eventId, stored]));
+  const stored = append.events.map(({ id }) => (fresh.get(id) ?? known.get(id)) as StoredAt);
+  return { head: done.head, stored };
+}
+
+function bytesOf(append: Append): number {
+  return append.events.reduce((sum, { body }) => sum + body.length + 512, 0);
+}

@@ -1,0 +1,55 @@
+import { createHash } from "node:crypto";
+import { newId } from "../../common/ids/new-id.ts";
+import { ModelUsage } from "../../gen/ganglion/types/v1/content.ts";
+import { Event, StopReason } from "../../gen/ganglion/types/v1/event.ts";
+import type { NewEvent, RowEffect } from "../domain/append.ts";
+import { type Effect, effectOf } from "../domain/row-effect.ts";
+import type { Row } from "./database.ts";
+import { toTimestamp } from "./pg-time.ts";
+
+const EMPTY = Event.fromPartial({});
+
+/**
+ * encodeNewEvent makes of an event what is stored: its body alone, encoded, and a digest over all that the
+ * appender chose. The traceparent is not part of it: a retry of the same event may come from another span.
+ */
+export function encodeNewEvent(event: Event, type: string): NewEvent {
+  const body = Event.encode({ ...EMPTY, body: event.body }).finish();
+  const head = `${type}\n${event.threadId}\n${event.mayIgnore}\n`;
+  return {
+    id: event.id || newId("sevt"),
+    type,
+    threadId: event.threadId,
+    traceparent: event.traceparent,
+    mayIgnore: event.mayIgnore,
+    body,
+    digest: createHash("sha256").update(head).update(body).digest(),
+    effect: encodeEffect(effectOf(event.body)),
+  };
+}
+
+/** decodeStoredEvent makes an event of its row. */
+export function decodeStoredEvent(row: Row): Event {
+  const event = Event.decode(row.body);
+  event.id = row.event_id;
+  event.position = row.position;
+  event.createTime = toTimestamp(row.created_at);
+  event.type = row.type;
+  event.actor = { role: row.actor_role, subject: row.actor_subject };
+  event.threadId = row.thread_id;
+  event.epoch = row.epoch;
+  event.traceparent = row.traceparent;
+  event.mayIgnore = row.may_ignore;
+  return event;
+}
+
+function encodeEffect(effect: Effect | null): RowEffect | null {
+  if (effect === null) return null;
+  return {
+    status: effect.status ?? null,
+    runnable: effect.runnable ?? null,
+    usage: effect.usage ? ModelUsage.encode(effect.usage).finish() : null,
+    activeMs: effect.activeMs ?? null,
+    stopReason: effect.stopReason ? StopReason.encode(effect.stopReason).finish() : null,
+  };
+}
