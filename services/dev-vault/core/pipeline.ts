@@ -1,5 +1,6 @@
 import { type AuditFacts, requestRecord, responseRecord } from "../audit/audit-records.ts";
 import type { Caller } from "../token/caller.ts";
+import type { TokenEntry } from "../token/token-entry.ts";
 import { NO_WRAPPING_TOKEN } from "../wrapping/wrapping-routes.ts";
 import { answerBody } from "./answer-body.ts";
 import type { Operation, VaultAnswer, VaultRequest } from "./request.ts";
@@ -74,16 +75,24 @@ function withOperation(
 }
 
 function authenticate(state: VaultState, request: VaultRequest): Caller {
+  const isUnwrap = request.path === "sys/wrapping/unwrap";
   const { token } = request;
-  const entry = token === undefined ? undefined : state.tokens.find(token);
-  if (token === undefined || !entry) {
-    if (token !== undefined && request.path === "sys/wrapping/unwrap") throw badRequest(NO_WRAPPING_TOKEN);
+  const found = token === undefined ? undefined : state.tokens.find(token);
+  if (token === undefined || !found) {
+    if (token !== undefined && isUnwrap) throw badRequest(NO_WRAPPING_TOKEN);
     throw new VaultError(403, "permission denied");
   }
-  // A use counts also when the request is then refused; with the last one the token is gone, before anything is done.
-  if (entry.usesLeft === 1) state.tokens.revoke(entry.hash);
-  else if (entry.usesLeft > 1) state.tokens.update({ ...entry, usesLeft: entry.usesLeft - 1 });
+  const entry = spendUse(state, found);
   const { entity, policies, acl } = state.aclOf(entry);
   if (entry.entityId !== "" && (!entity || entity.isDisabled)) throw denied();
   return { token, entry, entity, policies, acl };
+}
+
+/** A use counts also when the request is then refused; with the last one the token is gone, before anything is done. */
+function spendUse(state: VaultState, entry: TokenEntry): TokenEntry {
+  if (entry.usesLeft <= 0) return entry;
+  const after = { ...entry, usesLeft: entry.usesLeft === 1 ? -1 : entry.usesLeft - 1 };
+  if (entry.usesLeft === 1) state.tokens.revoke(entry.hash);
+  else state.tokens.update(after);
+  return after;
 }

@@ -49,7 +49,7 @@ export function planToken(
   const type = text(data, "type");
   if (type !== "" && type !== "service") throw badRequest(`token type "${type}" is not supported here`);
   const hasSudo = caller.acl.hasSudo(request.path);
-  if (caller.entry.usesLeft > 0) throw badRequest("restricted use token cannot generate child tokens");
+  if (caller.entry.usesLeft !== 0) throw badRequest("restricted use token cannot generate child tokens");
   const wantsNoParent = flag(data, "no_parent") ?? false;
   if (wantsNoParent && !hasSudo) {
     throw badRequest("root or sudo privileges required to create orphan token");

@@ -12,7 +12,7 @@ export interface TokenEntry {
   /** Name of the token role or nothing. */
   readonly role?: string;
   readonly isRenewable: boolean;
-  /** Uses left; 0 is without limit. */
+  /** Uses left; 0 is without limit, -1 is the token of a request that was its last use. */
   readonly usesLeft: number;
   readonly createdAt: number;
   readonly renewedAt?: number;

@@ -15,7 +15,7 @@ export function wrappingRoutes(state: VaultState): Route[] {
     const caller = known(call);
     const token = text(call.data, "token");
     // The wrapping token may be the caller: its one use is then already spent.
-    const entry = token === "" ? caller.entry : state.tokens.find(token);
+    const entry = token === "" || token === caller.token ? caller.entry : state.tokens.find(token);
     if (!entry?.wrapped) throw badRequest(NO_WRAPPING_TOKEN);
     state.tokens.revoke(entry.hash);
     return entry.wrapped;

@@ -162,7 +162,8 @@ export function isRealVault(): boolean {
   return chooseVault({ ...nothing, path: process.env.PATH ?? "" }).kind !== "dev-vault";
 }
 
-async function writeCertificates(folder: string): Promise<string> {
+/** writeCertificates makes an authority and the certificate of a vault; it returns the authority. */
+export async function writeCertificates(folder: string): Promise<string> {
   const authority = await createAuthority();
   const leaf = await issueCertificate(authority, { service: "vault", instance: "vault" });
   mkdirSync(folder);
