@@ -35,12 +35,12 @@ lint: gen ## style, types, dependency rules, protos
 	tsc --noEmit
 	node .ci/check-dependencies.ts
 	buf lint
-	buf format proto/ganglion -d --exit-code
+	buf format --path proto/ganglion -d --exit-code
 	sh .ci/proto-breaking.sh
 
 fix: gen ## format and apply safe fixes
 	biome check --write .
-	buf format proto/ganglion -w
+	buf format --path proto/ganglion -w
 
 test: gen ## every test
 	$(MOCHA) $(ALL_TESTS)
