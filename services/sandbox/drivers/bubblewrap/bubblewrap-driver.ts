@@ -52,13 +52,23 @@ export class BubblewrapDriver implements HandDriver {
   #slots: UidSlots | undefined;
   #cgroups: Cgroups | undefined;
   #seccomp: Buffer = Buffer.alloc(0);
+  #started: Promise<void> | undefined;
 
   constructor(options: BubblewrapOptions) {
     this.#options = options;
     this.#handsFolder = join(options.folder, "hands");
   }
 
-  async start(): Promise<void> {
+  start(): Promise<void> {
+    // What was missing may be installed while the service runs: a failed start is tried again.
+    this.#started ??= this.#startNow().catch((error) => {
+      this.#started = undefined;
+      throw error;
+    });
+    return this.#started;
+  }
+
+  async #startNow(): Promise<void> {
     checkHost(this.#options.nodeBinary);
     this.#seccomp = buildSeccompFilter();
     for (const folder of [this.#options.folder, this.#handsFolder]) {
@@ -87,6 +97,11 @@ export class BubblewrapDriver implements HandDriver {
   }
 
   async provision(handId: string, resources: HandResources): Promise<DrivenHand> {
+    await this.start();
+    return this.#make(handId, resources);
+  }
+
+  async #make(handId: string, resources: HandResources): Promise<DrivenHand> {
     const slot = this.#slots ? await this.#slots.take() : undefined;
     if (this.#slots && !slot) throw new Error("no free user id for another hand");
     const folder = join(this.#handsFolder, handId);
@@ -151,7 +166,7 @@ export class BubblewrapDriver implements HandDriver {
   /** Makes a hand and throws it away: what is wrong with this host shows now, not at the first tool call. */
   async #probe(): Promise<void> {
     try {
-      const hand = await this.provision("probe", PROBE_RESOURCES);
+      const hand = await this.#make("probe", PROBE_RESOURCES);
       await hand.destroy();
     } catch (error) {
       throw new DriverUnavailableError(

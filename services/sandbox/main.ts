@@ -1,0 +1,146 @@
+import { chmodSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { loadConfig } from "../common/config/load-config.ts";
+import { createClient } from "../common/grpc/create-client.ts";
+import { implement, unary } from "../common/grpc/handlers.ts";
+import { startServer } from "../common/grpc/start-server.ts";
+import { createLogger } from "../common/log/create-logger.ts";
+import type { ReadinessPart } from "../common/telemetry/admin-server.ts";
+import { TlsBundle } from "../common/tls/tls-bundle.ts";
+import { SandboxServiceService } from "../gen/ganglion/sandbox/v1/sandbox_service.ts";
+import { SessionServiceService } from "../gen/ganglion/session/v1/session_service.ts";
+import { SessionLeaseSource } from "./clients/session-lease-source.ts";
+import { sandboxFields } from "./config.ts";
+import { Executions } from "./domain/executions.ts";
+import { HandRegistry } from "./domain/hand-registry.ts";
+import { LeaseGuard } from "./domain/lease-guard.ts";
+import { BubblewrapDriver } from "./drivers/bubblewrap/bubblewrap-driver.ts";
+import { FileJournal } from "./journal/file-journal.ts";
+import { holdFolder } from "./journal/hold-folder.ts";
+import { refuseRoot } from "./refuse-root.ts";
+import { execute } from "./rpc/execute.ts";
+import { getExecution } from "./rpc/get-execution.ts";
+import { listHands } from "./rpc/list-hands.ts";
+import { provision } from "./rpc/provision.ts";
+import type { SandboxDeps } from "./rpc/sandbox-deps.ts";
+import { terminate } from "./rpc/terminate.ts";
+
+const MIB = 1024 ** 2;
+const REAP_EVERY_MS = 10_000;
+
+const config = loadConfig("sandbox", sandboxFields);
+refuseRoot();
+const identity = { service: "sandbox", instance: config.GANGLION_INSTANCE };
+const log = createLogger(identity, config.GANGLION_LOG_LEVEL);
+const folder = config.GANGLION_DATA_DIR;
+mkdirSync(folder, { recursive: true });
+// Hands' users pass through to their own folders, and can list nothing.
+chmodSync(folder, 0o711);
+const hold = await holdFolder(folder);
+
+const journal = await FileJournal.open({
+  folder: join(folder, "journal"),
+  retentionMs: config.GANGLION_JOURNAL_RETENTION_MS,
+  compactBytes: config.GANGLION_JOURNAL_COMPACT_BYTES,
+  maxBytes: 1024 * MIB,
+  now: Date.now,
+});
+const driver = new BubblewrapDriver({
+  folder: join(folder, "bubblewrap"),
+  nodeBinary: config.GANGLION_NODE,
+  cgroupFolders: (config.GANGLION_CGROUP_ROOT ?? "").split(",").filter((part) => part !== ""),
+});
+let driverProblem = await startDriver();
+
+const hands = new HandRegistry({
+  driver,
+  journal,
+  maxHands: config.GANGLION_MAX_HANDS,
+  idleTtlMs: config.GANGLION_HAND_IDLE_TTL_MS,
+  now: Date.now,
+  onEvent: ({ message, handId, sessionId, cause }) =>
+    log[cause === undefined ? "info" : "warn"](
+      { hand_id: handId, session_id: sessionId, err: cause },
+      message,
+    ),
+});
+const tls = new TlsBundle(config.GANGLION_TLS_DIR);
+const sessions = createClient(SessionServiceService, config.GANGLION_SESSION_ADDR, tls, "session");
+const deps: SandboxDeps = {
+  leases: new LeaseGuard(journal, new SessionLeaseSource(sessions)),
+  hands,
+  executions: new Executions({ hands, journal, now: Date.now }),
+  offer: () => ({
+    driver: driver.name,
+    tools: driver.tools,
+    unenforcedLimits: driver.capabilities().unenforcedLimits,
+  }),
+  defaultResources: {
+    memoryBytes: config.GANGLION_HAND_MEMORY_MIB * MIB,
+    cpuMillis: config.GANGLION_HAND_CPU_MILLIS,
+    maxProcesses: config.GANGLION_HAND_PROCESSES,
+    diskBytes: config.GANGLION_HAND_DISK_MIB * MIB,
+  },
+};
+const reaper = setInterval(
+  () => {
+    hands.reapIdle().catch((error: unknown) => log.error({ err: error }, "idle hands could not be ended"));
+  },
+  Math.min(REAP_EVERY_MS, config.GANGLION_HAND_IDLE_TTL_MS),
+);
+
+await startServer({
+  ...identity,
+  listen: config.GANGLION_LISTEN,
+  adminListen: config.GANGLION_ADMIN_LISTEN,
+  image: config.GANGLION_IMAGE,
+  log,
+  logLevel: config.GANGLION_LOG_LEVEL,
+  reflection: config.GANGLION_REFLECTION,
+  drainGraceMs: config.GANGLION_DRAIN_GRACE_MS,
+  tls,
+  implementations: [
+    implement(SandboxServiceService, {
+      provision: unary((request, ctx) => provision(request, ctx, deps)),
+      execute: unary((request, ctx) => execute(request, ctx, deps)),
+      getExecution: unary((request, ctx) => getExecution(request, ctx, deps)),
+      listHands: unary((request, ctx) => listHands(request, ctx, deps)),
+      terminate: unary((request, ctx) => terminate(request, ctx, deps)),
+    }),
+  ],
+  readiness,
+  onStopped: async () => {
+    clearInterval(reaper);
+    await hands.close();
+    await journal.close();
+    sessions.close();
+    hold.close();
+  },
+});
+
+/** A host that cannot make hands still answers for those that ran: it starts, and says what is missing. */
+async function startDriver(): Promise<string | undefined> {
+  try {
+    await driver.start();
+    log.info({ driver: driver.name, ...driver.capabilities() }, "hands can be made");
+    return undefined;
+  } catch (error) {
+    log.error({ err: error }, "hands cannot be made on this host");
+    return (error as Error).message;
+  }
+}
+
+async function readiness(): Promise<ReadinessPart[]> {
+  if (driverProblem !== undefined) driverProblem = await startDriver();
+  const { perHandUid, cgroups } = driver.capabilities();
+  return [
+    { name: "journal", ok: journal.isWritable },
+    { name: "driver", ok: driverProblem === undefined, detail: driverProblem ?? driver.name },
+    { name: "per_hand_uid", ok: true, detail: perHandUid ? "on" : "off: hands share this user's id" },
+    {
+      name: "cgroups",
+      ok: true,
+      detail: cgroups ? "on" : "off: memory and processor limits are not enforced",
+    },
+  ];
+}
