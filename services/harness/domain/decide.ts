@@ -35,7 +35,7 @@ export function decide(state: SessionState): Action {
   if (state.interruptPosition > 0n) return { type: "interrupt", calls: [...state.openCalls.values()] };
   const isBusy = hasWork(state) || state.openCalls.size > 0;
   if (state.unknownEventType !== "") return isBusy ? fail(state, "unknownEvent", true) : { type: "wait" };
-  if (isBusy && state.fruitlessTakeovers >= LIMITS.fruitlessTakeovers) return fail(state, "noProgress");
+  if (isBusy && state.fruitlessLeases >= LIMITS.fruitlessLeases) return fail(state, "noProgress", true);
   if (state.openCalls.size > 0) return decideOnCalls(state);
   return hasWork(state) ? decideOnTurn(state) : endQuietly(state);
 }

@@ -59,7 +59,7 @@ export function endSpan(state: SessionState, end: SpanModelRequestEnd): void {
   });
   for (const call of calls) state.openCalls.set(call.id, call);
   state.failedAttempt = 0;
-  state.fruitlessTakeovers = 0;
+  state.fruitlessLeases = 0;
   state.truncatedAnswers = end.providerStopReason === "max_tokens" ? state.truncatedAnswers + 1 : 0;
   state.pausedAnswers = end.providerStopReason === "pause_turn" ? state.pausedAnswers + 1 : 0;
 }

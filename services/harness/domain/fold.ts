@@ -33,7 +33,7 @@ function apply(state: SessionState, event: Event): void {
       if (body.value.agentJson.length > 0) state.agent = parseAgentConfig(body.value.agentJson);
       return;
     case "ganglionLeaseAcquired":
-      if (body.value.isTakeover) state.fruitlessTakeovers += 1;
+      state.fruitlessLeases += 1;
       return;
 
     case "userMessage":
@@ -162,7 +162,7 @@ function close(state: SessionState, callId: string, result: CallResult): void {
   if (!call) return;
   call.result = { content: result.content, isError: result.isError, outcome: result.outcome };
   state.openCalls.delete(callId);
-  state.fruitlessTakeovers = 0;
+  state.fruitlessLeases = 0;
 }
 
 function clientResult(body: { content: CallResult["content"]; isError?: boolean | undefined }): CallResult {
@@ -174,7 +174,7 @@ function goIdle(state: SessionState, type: number, eventIds: readonly string[]):
   state.interruptPosition = 0n;
   state.requestsInTurn = 0;
   state.failedAttempt = 0;
-  state.fruitlessTakeovers = 0;
+  state.fruitlessLeases = 0;
   state.truncatedAnswers = 0;
   state.pausedAnswers = 0;
   state.waitingFor = type === STOP.REQUIRES_ACTION ? eventIds : [];

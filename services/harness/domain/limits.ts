@@ -8,8 +8,8 @@ export const LIMITS = {
   pausedAnswers: 16,
   /** Model requests between two idles. */
   requestsInTurn: 500,
-  /** Takeovers in a row that got the session no further. */
-  fruitlessTakeovers: 5,
+  /** Leases in a row that got the session no further. */
+  fruitlessLeases: 10,
   /** Characters of one tool output that the model is shown (B031, B032). */
   toolOutputChars: 100_000,
   /** Encoded size of one image or document that the model is shown (B035, B036). */

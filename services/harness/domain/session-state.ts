@@ -104,8 +104,8 @@ export interface SessionState {
   pausedAnswers: number;
   /** Model requests since the session was last idle. */
   requestsInTurn: number;
-  /** Takeovers since the session last got any further. */
-  fruitlessTakeovers: number;
+  /** Leases since the session last got any further: brains die of it, or cannot go on with it. */
+  fruitlessLeases: number;
   hand: KnownHand | null;
   handsProvisioned: number;
   /** Hosts that had a hand at any time: their journals may know a key. */
@@ -138,7 +138,7 @@ export function emptyState(): SessionState {
     truncatedAnswers: 0,
     pausedAnswers: 0,
     requestsInTurn: 0,
-    fruitlessTakeovers: 0,
+    fruitlessLeases: 0,
     hand: null,
     handsProvisioned: 0,
     sandboxAddrs: new Set(),

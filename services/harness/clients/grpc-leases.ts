@@ -1,0 +1,44 @@
+import { randomUUID } from "node:crypto";
+import type { Lease } from "../../gen/ganglion/session/v1/session_service.ts";
+import { pause } from "../driver/pause.ts";
+import type { HeldLease } from "../ports/event-log.ts";
+import type { Leases } from "../ports/leases.ts";
+import type { SessionClient } from "./service-clients.ts";
+
+/** Leases over gRPC, for one run of this process. */
+export function createGrpcLeases(client: SessionClient): Leases {
+  const bootId = randomUUID();
+  return {
+    async heartbeat(state) {
+      const { timeToLive } = await client.harnessHeartbeat({ bootId, ...state }, { timeoutMs: 2000 });
+      return Number(timeToLive?.seconds ?? 0n) * 1000 + (timeToLive?.nanos ?? 0) / 1_000_000;
+    },
+
+    async acquire(sessionId = "") {
+      const { lease } = await client.acquireLease({ sessionId, bootId }, { timeoutMs: 5000 });
+      return lease && held(lease);
+    },
+
+    async release({ sessionId, epoch }, settledPosition) {
+      await client.releaseLease({ sessionId, epoch, settledPosition }, { timeoutMs: 5000 });
+    },
+
+    async *runnable(signal) {
+      for (let failures = 0; !signal.aborted; ) {
+        try {
+          for await (const { runnableCount } of client.watchRunnable({}, { signal })) {
+            failures = 0;
+            yield runnableCount;
+          }
+        } catch {
+          // It is a hint; work is found without it too.
+        }
+        await pause(Math.min(2000, 100 * 2 ** failures++), signal);
+      }
+    },
+  };
+}
+
+function held({ sessionId, workspaceId, epoch, headPosition }: Lease): HeldLease {
+  return { sessionId, workspaceId, epoch, headPosition };
+}

@@ -1,0 +1,14 @@
+import { Audience } from "../../gen/ganglion/mcpproxy/v1/binding_service.ts";
+import type { Tokens } from "../ports/leases.ts";
+import type { BindingClient } from "./service-clients.ts";
+
+/** Session tokens over gRPC. They live in the memory of this process only. */
+export function createGrpcTokens(client: BindingClient): Tokens {
+  return {
+    async issue({ sessionId, epoch }, signal) {
+      const request = { sessionId, epoch, audience: Audience.AUDIENCE_HARNESS };
+      const { token } = await client.issueToken(request, { signal, timeoutMs: 5000 });
+      return token;
+    },
+  };
+}

@@ -1,0 +1,123 @@
+import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import { LIMITS } from "../domain/limits.ts";
+import { mcpContent } from "../domain/mcp-content.ts";
+import { OUTCOME } from "../domain/proto-values.ts";
+import type { Call } from "../domain/session-state.ts";
+import { notRun } from "../domain/settle-call.ts";
+import type { NewEvent } from "../ports/event-log.ts";
+import type { Knowledge } from "../ports/hands.ts";
+import type { McpCall } from "../ports/mcp-servers.ts";
+import type { DriveContext } from "./drive-context.ts";
+import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
+import { callResult } from "./new-events.ts";
+import { pause } from "./pause.ts";
+import { unknown } from "./run-in-hand.ts";
+
+// The transport failed, so nobody said whether the proxy had begun; everything else comes from the proxy itself,
+// and its errors mean that the tool did not run.
+const SILENT = new Set([
+  "UNREACHABLE",
+  "DEADLINE_EXCEEDED",
+  "CANCELLED",
+  "INTERNAL",
+  "UNKNOWN",
+  "CLIENT_FAILURE",
+]);
+const PASSING = new Set([
+  "VAULT_UNAVAILABLE",
+  "AUDIT_UNAVAILABLE",
+  "DATABASE_UNAVAILABLE",
+  "UPSTREAM_UNREACHABLE",
+  "LOG_UNAVAILABLE",
+  "DRAINING",
+]);
+
+/**
+ * Calls one MCP tool through the proxy, under the call's key, and gives its result. A call that another brain may have
+ * begun is asked for first (law L4). Undefined = stopped by the signal.
+ */
+export async function callMcpTool(
+  ctx: DriveContext,
+  call: Call,
+  signal: AbortSignal,
+): Promise<NewEvent | undefined> {
+  if (!ctx.ownCalls.has(call.id)) {
+    const found = await lookUpMcpCall(ctx, call, signal, ctx.patience.callMs, true);
+    if (signal.aborted) return undefined;
+    if (found.kind === "known") return finishMcp(call, found.value);
+    if (found.kind !== "never") return callResult(call, unknown("The credential proxy cannot be asked"));
+  }
+  let mayHaveBegun = false;
+  const until = performance.now() + ctx.patience.callMs;
+  ctx.attempted.add(call.id);
+  for (;;) {
+    try {
+      const done = await ctx.ports.mcp.call({
+        token: await ctx.token.get(),
+        signal,
+        traceparent: ctx.traceparent,
+        serverName: call.serverName,
+        name: call.name,
+        inputJson: call.inputJson,
+        key: call.id,
+        timeoutMs: LIMITS.toolTimeoutMs,
+      });
+      return finishMcp(call, done);
+    } catch (error) {
+      if (saysLeaseIsLost(error)) throw new LeaseLost("the proxy refused the token", { cause: error });
+      if (signal.aborted) return undefined;
+      const reason = GanglionError.is(error) ? error.reason : "INTERNAL";
+      const isSilent = SILENT.has(reason);
+      mayHaveBegun ||= isSilent;
+      const mayHelp = isSilent || PASSING.has(reason) || ctx.token.renewAfter(error);
+      if (!mayHelp || performance.now() > until) {
+        return mayHaveBegun
+          ? callResult(call, unknown("The credential proxy did not answer"))
+          : callResult(call, notRun(`The tool could not be called (${reason}).`));
+      }
+      await pause(ctx.patience.retryMs, signal);
+    }
+  }
+}
+
+/** What the proxy's journal knows of a call; "running" = it did not end, or could not be asked, in time. */
+export async function lookUpMcpCall(
+  ctx: DriveContext,
+  call: Call,
+  signal: AbortSignal,
+  forMs: number,
+  wait: boolean,
+): Promise<Knowledge<McpCall>> {
+  let until = performance.now() + forMs;
+  while (!signal.aborted) {
+    try {
+      const found = await ctx.ports.mcp.lookUp({
+        token: await ctx.token.get(),
+        key: call.id,
+        signal,
+        traceparent: ctx.traceparent,
+      });
+      if (found.kind !== "running" || !wait) return found;
+      until = performance.now() + forMs;
+    } catch (error) {
+      if (saysLeaseIsLost(error)) throw new LeaseLost("the proxy refused the token", { cause: error });
+      ctx.token.renewAfter(error);
+      if (performance.now() > until) break;
+    }
+    await pause(ctx.patience.retryMs, signal);
+  }
+  return { kind: "running" };
+}
+
+/** A journal's or a server's answer as the call's result. */
+export function finishMcp(call: Call, done: McpCall): NewEvent {
+  return callResult(
+    call,
+    {
+      content: mcpContent(done.content, done.structuredContentJson),
+      isError: done.isError,
+      outcome: done.outcome === 0 ? OUTCOME.UNKNOWN : done.outcome,
+    },
+    { proxyRequestId: done.proxyRequestId, durationMs: done.durationMs },
+  );
+}

@@ -1,0 +1,188 @@
+import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import { newId } from "../../common/ids/new-id.ts";
+import { FAILURES } from "../domain/failures.ts";
+import { LIMITS } from "../domain/limits.ts";
+import { CONTEXT_STRATEGY, projectRequest } from "../domain/project-request.ts";
+import { PART, RETRY, STOP } from "../domain/proto-values.ts";
+import { retryDelay } from "../domain/retry-delay.ts";
+import { sha256 } from "../domain/sha256.ts";
+import { toolCatalog } from "../domain/tool-catalog.ts";
+import type { NewEvent } from "../ports/event-log.ts";
+import { type Answer, type AnswerListener, ModelError } from "../ports/model.ts";
+import { answerEvents, previewType } from "./answer-events.ts";
+import type { DriveContext } from "./drive-context.ts";
+import { failTurn } from "./fail-turn.ts";
+import { idleAtHead } from "./idle-at-head.ts";
+import { interruptSignal } from "./interrupt-signal.ts";
+import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
+import { failedSpanEnd, newEvent, sessionError, statusRunning } from "./new-events.ts";
+import { pause } from "./pause.ts";
+
+/**
+ * Asks the model once and writes down what came of it: the whole answer in one append, or a failure and, where trying
+ * again may help, the wait before the next attempt (B018 to B020). Nothing of an answer that was cut counts (B016).
+ */
+export async function callModel(ctx: DriveContext, attempt: number): Promise<void> {
+  const { log } = ctx;
+  let body: Buffer;
+  try {
+    body = projectRequest(log.state);
+  } catch (error) {
+    ctx.logger.error({ err: error }, "no request can be built from the log");
+    return failTurn(ctx, FAILURES.requestNotBuilt, { consumesInput: true });
+  }
+  const catalog = toolCatalog(log.state);
+  const span = spanStart(ctx, body, attempt);
+  await log.append(log.state.status === "running" ? [span] : [statusRunning(), span], ctx.traceparent);
+
+  const ids = new Map<number, string>();
+  const interrupt = interruptSignal(log);
+  const startedAt = performance.now();
+  const durationMs = (): bigint => BigInt(Math.round(performance.now() - startedAt));
+  let answer: Answer;
+  try {
+    answer = await ctx.ports.model.ask({
+      body,
+      token: await sessionToken(ctx),
+      listener: previewListener(ctx, ids),
+      signal: AbortSignal.any([interrupt.signal, ctx.stop, ctx.signal]),
+      traceparent: ctx.traceparent,
+    });
+  } catch (error) {
+    for (const id of ids.values()) ctx.previews.discard(id);
+    if (ctx.signal.aborted) throw new LeaseLost("stopped in a model request", { cause: error });
+    return await noteFailure(ctx, span.id, attempt, asModelError(error), durationMs());
+  } finally {
+    interrupt.dispose();
+  }
+
+  const blocks = answerEvents(answer.blocks, span.id, catalog, (index) => ids.get(index) ?? newId("sevt"));
+  for (const { id, body: block } of blocks) {
+    if (block.$case === "agentToolUse" || block.$case === "agentMcpToolUse") ctx.ownCalls.add(id);
+  }
+  await log.append([...blocks, spanEnd(span.id, answer, durationMs())], ctx.traceparent);
+}
+
+function spanStart(ctx: DriveContext, body: Buffer, attempt: number): NewEvent {
+  return newEvent({
+    $case: "spanModelRequestStart",
+    value: {
+      consumedPosition: ctx.log.state.position,
+      model: ctx.log.state.agent?.model.id ?? "",
+      contextStrategy: CONTEXT_STRATEGY,
+      requestSha256: sha256(body),
+      attempt,
+    },
+  });
+}
+
+function spanEnd(spanId: string, answer: Answer, durationMs: bigint): NewEvent {
+  return newEvent({
+    $case: "spanModelRequestEnd",
+    value: {
+      modelRequestStartId: spanId,
+      isError: false,
+      usage: answer.usage,
+      providerStopReason: answer.stopReason,
+      providerMessageId: answer.messageId,
+      upstream: answer.upstream,
+      firstTokenMs: answer.firstTokenMs === undefined ? undefined : BigInt(answer.firstTokenMs),
+      durationMs,
+      errorReason: "",
+      stopDetailsJson: Buffer.from(answer.stopDetailsJson),
+    },
+  });
+}
+
+function previewListener(ctx: DriveContext, ids: Map<number, string>): AnswerListener {
+  return {
+    onBlockStart(index, type) {
+      const id = newId("sevt");
+      ids.set(index, id);
+      const eventType = previewType(type);
+      if (eventType !== undefined) ctx.previews.start(id, eventType);
+    },
+    onText(index, text) {
+      const id = ids.get(index);
+      if (id !== undefined) ctx.previews.text(id, text);
+    },
+  };
+}
+
+async function noteFailure(
+  ctx: DriveContext,
+  spanId: string,
+  attempt: number,
+  { facts }: ModelError,
+  durationMs: bigint,
+): Promise<void> {
+  if (saysLeaseIsLost(new GanglionError({ code: "UNAUTHENTICATED", reason: facts.reason, message: "" }))) {
+    throw new LeaseLost(`the proxy refused the token (${facts.reason})`);
+  }
+  const end = failedSpanEnd(spanId, facts.reason, {
+    usage: facts.usage,
+    upstream: facts.upstream ?? "",
+    firstTokenMs: facts.firstTokenMs === undefined ? undefined : BigInt(facts.firstTokenMs),
+    durationMs,
+  });
+  if (facts.reason === "INTERRUPTED") return ctx.log.append([end], ctx.traceparent);
+  ctx.logger.warn({ reason: facts.reason, attempt }, "model request failed");
+  if (facts.reason === "TOKEN_INVALID") ctx.token.forget();
+  const mayHelp = facts.isRetryable || facts.reason === "TOKEN_INVALID";
+  if (!mayHelp || attempt >= LIMITS.modelAttempts) {
+    await ctx.log.append([end, sessionError(facts, RETRY.EXHAUSTED)], ctx.traceparent);
+    // What was appended meanwhile is seen by the next try; an interrupt ends here as well.
+    for (let i = 0; i < 5 && !(await idleAtHead(ctx, STOP.RETRIES_EXHAUSTED)); i++);
+    return;
+  }
+  const delayMs = retryDelay(attempt, facts.retryAfterMs, ctx.random());
+  await ctx.log.append(
+    [
+      end,
+      newEvent({
+        $case: "ganglionModelRetryScheduled",
+        value: {
+          modelRequestStartId: spanId,
+          reason: facts.reason,
+          retryTime: timestampIn(delayMs),
+          nextAttempt: attempt + 1,
+        },
+      }),
+      sessionError(facts, RETRY.RETRYING),
+      newEvent({ $case: "sessionStatusRescheduled", value: {} }),
+    ],
+    ctx.traceparent,
+  );
+  const interrupt = interruptSignal(ctx.log);
+  await pause(delayMs, AbortSignal.any([interrupt.signal, ctx.stop, ctx.signal]));
+  interrupt.dispose();
+}
+
+async function sessionToken(ctx: DriveContext): Promise<string> {
+  try {
+    return await ctx.token.get();
+  } catch (error) {
+    if (saysLeaseIsLost(error)) throw new LeaseLost("no token for this epoch", { cause: error });
+    throw error;
+  }
+}
+
+function asModelError(error: unknown): ModelError {
+  if (error instanceof ModelError) return error;
+  if (error instanceof LeaseLost) throw error;
+  // The token could not be had: the proxy, or what it needs.
+  const reason = GanglionError.is(error) ? error.reason : "INTERNAL";
+  return new ModelError({
+    reason,
+    part: reason.startsWith("VAULT_") ? PART.VAULT : reason === "LOG_UNAVAILABLE" ? PART.LOG : PART.PROXY,
+    errorType: "model_request_failed_error",
+    message: `The credential proxy gave no session token (${reason}).`,
+    isRetryable: GanglionError.is(error) && ["UNAVAILABLE", "DEADLINE_EXCEEDED"].includes(error.code),
+    cause: error,
+  });
+}
+
+function timestampIn(ms: number): { seconds: bigint; nanos: number } {
+  const at = Date.now() + ms;
+  return { seconds: BigInt(Math.floor(at / 1000)), nanos: Math.floor(at % 1000) * 1_000_000 };
+}

@@ -1,0 +1,47 @@
+import type { Logger } from "../../common/log/create-logger.ts";
+import type { Hands } from "../ports/hands.ts";
+import type { Previews, Tokens } from "../ports/leases.ts";
+import type { McpServers } from "../ports/mcp-servers.ts";
+import type { Model } from "../ports/model.ts";
+import type { HandKeeper } from "./hand-keeper.ts";
+import type { SessionLog } from "./session-log.ts";
+import type { TokenKeeper } from "./token-keeper.ts";
+
+/** The parts of the mesh that one session's driver uses. */
+export interface DrivePorts {
+  model: Model;
+  hands: Hands;
+  mcp: McpServers;
+  tokens: Tokens;
+}
+
+/** How patient a driver is with parts that do not answer. */
+export interface Patience {
+  /** Tools: how long a call is tried again by its key. */
+  callMs: number;
+  /** Wait between two tries of a call. */
+  retryMs: number;
+  /** How long an interrupt waits for what a running call came to. */
+  interruptMs: number;
+}
+
+/** Everything the steps of one driver share. */
+export interface DriveContext {
+  log: SessionLog;
+  ports: DrivePorts;
+  token: TokenKeeper;
+  hand: HandKeeper;
+  previews: Previews;
+  logger: Logger;
+  traceparent: string;
+  /** Calls whose intent this very driver wrote: nobody else can have started them. */
+  ownCalls: Set<string>;
+  /** Calls that this driver has asked a host or the proxy to run. */
+  attempted: Set<string>;
+  /** The lease is lost or the process goes down: stop at once and write nothing. */
+  signal: AbortSignal;
+  /** Let go of the session at the next safe point. */
+  stop: AbortSignal;
+  patience: Patience;
+  random: () => number;
+}

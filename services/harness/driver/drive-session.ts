@@ -1,0 +1,93 @@
+import { type Action, decide } from "../domain/decide.ts";
+import { callModel } from "./call-model.ts";
+import type { DriveContext } from "./drive-context.ts";
+import { failTurn } from "./fail-turn.ts";
+import { idleAtHead } from "./idle-at-head.ts";
+import { interruptTurn } from "./interrupt-turn.ts";
+import { callResult, failedSpanEnd, statusRunning } from "./new-events.ts";
+import { resolveTools } from "./resolve-tools.ts";
+import { runCalls } from "./run-calls.ts";
+
+/** What a driver tells about itself while it works. */
+export interface DriveProgress {
+  action: Action["type"] | "load";
+  position: bigint;
+}
+
+/** How a driver ended: with nothing to do, with a request to let go, or with a session that is over. */
+export type DriveEnd = { reason: "settled"; position: bigint } | { reason: "stopped" } | { reason: "over" };
+
+/** Waits until the state changed after the given position, or there is no reason to wait any longer. */
+export type WaitForInput = (position: bigint) => Promise<"changed" | "linger_over">;
+
+/**
+ * Drives one leased session: decide, act, append, fold, again. It stops between two actions only. All it knows is in
+ * the log, so it may die anywhere and another brain goes on from there (law L1).
+ */
+export async function driveSession(
+  ctx: DriveContext,
+  progress: DriveProgress,
+  waitForInput: WaitForInput,
+): Promise<DriveEnd> {
+  for (;;) {
+    if (ctx.stop.aborted) return { reason: "stopped" };
+    const { state } = ctx.log;
+    const action = decide(state);
+    progress.action = action.type;
+    progress.position = state.position;
+    if (action.type === "stop") return { reason: "over" };
+    if (action.type === "wait") {
+      const { position } = state;
+      if ((await waitForInput(position)) === "linger_over") return { reason: "settled", position };
+      continue;
+    }
+    await act(ctx, action);
+  }
+}
+
+async function act(ctx: DriveContext, action: Exclude<Action, { type: "stop" | "wait" }>): Promise<void> {
+  switch (action.type) {
+    case "end_span":
+      // A model request has no effect worth keeping: its brain died or let go, and it is made again.
+      return ctx.log.append([failedSpanEnd(action.spanId, "INTERRUPTED")], ctx.traceparent);
+    case "interrupt":
+      return interruptTurn(ctx, action.calls);
+    case "settle_calls":
+      return ctx.log.append(
+        [
+          ...(ctx.log.state.status === "running" ? [] : [statusRunning()]),
+          ...action.settlements.map(({ call, result }) => callResult(call, result)),
+        ],
+        ctx.traceparent,
+      );
+    case "run_calls":
+      return runCalls(ctx, action.calls);
+    case "resolve_tools":
+      return resolveTools(ctx, action.servers);
+    case "call_model":
+      return callModel(ctx, action.attempt);
+    case "go_idle": {
+      const stopDetails = stopDetailsOf(action.stopDetailsJson);
+      await idleAtHead(ctx, action.stop, {
+        eventIds: action.eventIds,
+        ...(stopDetails ? { stopDetails } : {}),
+      });
+      return;
+    }
+    case "fail":
+      return failTurn(ctx, action.failure, action);
+  }
+}
+
+function stopDetailsOf(json: Uint8Array): { category: string; explanation: string } | undefined {
+  if (json.length === 0) return undefined;
+  try {
+    const { category, explanation } = JSON.parse(new TextDecoder().decode(json)) as Record<string, unknown>;
+    return {
+      category: typeof category === "string" ? category : "",
+      explanation: typeof explanation === "string" ? explanation : "",
+    };
+  } catch {
+    return undefined;
+  }
+}

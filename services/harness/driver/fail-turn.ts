@@ -1,0 +1,45 @@
+import type { Failure } from "../domain/failures.ts";
+import { CONTEXT_STRATEGY } from "../domain/project-request.ts";
+import { RETRY, STOP } from "../domain/proto-values.ts";
+import type { Call } from "../domain/session-state.ts";
+import type { NewEvent } from "../ports/event-log.ts";
+import type { DriveContext } from "./drive-context.ts";
+import { idleAtHead } from "./idle-at-head.ts";
+import { callResult, failedSpanEnd, newEvent, sessionError } from "./new-events.ts";
+import { unknown } from "./run-in-hand.ts";
+
+/**
+ * Ends a turn that cannot go on: closes what is open, says what failed, goes idle. Input that could not be answered
+ * however often it were tried is consumed by a request that is never sent, so that it does not wake brains for ever.
+ */
+export async function failTurn(
+  ctx: DriveContext,
+  failure: Failure,
+  options: { calls?: readonly Call[]; consumesInput?: boolean } = {},
+): Promise<void> {
+  ctx.logger.warn({ reason: failure.reason }, "the turn failed");
+  const results = (options.calls ?? []).map((call) => callResult(call, unknown("The turn was ended")));
+  await ctx.log.append(
+    [
+      ...(options.consumesInput ? consumeInput(ctx, failure.reason) : []),
+      ...results,
+      sessionError(failure, RETRY.EXHAUSTED),
+    ],
+    ctx.traceparent,
+  );
+  await idleAtHead(ctx, STOP.RETRIES_EXHAUSTED);
+}
+
+function consumeInput(ctx: DriveContext, reason: string): NewEvent[] {
+  const start = newEvent({
+    $case: "spanModelRequestStart",
+    value: {
+      consumedPosition: ctx.log.state.position,
+      model: ctx.log.state.agent?.model.id ?? "",
+      contextStrategy: CONTEXT_STRATEGY,
+      requestSha256: Buffer.alloc(0),
+      attempt: 1,
+    },
+  });
+  return [start, failedSpanEnd(start.id, reason)];
+}

@@ -1,0 +1,27 @@
+import type { StopDetails, StopReason_Type } from "../../gen/ganglion/types/v1/event.ts";
+import { STOP } from "../domain/proto-values.ts";
+import type { NewEvent } from "../ports/event-log.ts";
+import type { DriveContext } from "./drive-context.ts";
+import { idleEvents, statusRunning } from "./new-events.ts";
+
+/**
+ * Goes idle, with the events that belong before it, if nobody appended anything meanwhile; false = somebody did, decide
+ * again. Input that is queued already begins the next turn in the same append, so that no crash can leave it behind an
+ * idle that says there is nothing to do.
+ */
+export async function idleAtHead(
+  ctx: DriveContext,
+  stop: StopReason_Type,
+  options: { before?: readonly NewEvent[]; eventIds?: readonly string[]; stopDetails?: StopDetails } = {},
+): Promise<boolean> {
+  const { state } = ctx.log;
+  const startsAgain = stop !== STOP.REQUIRES_ACTION && state.queued.length > 0;
+  return ctx.log.appendAtHead(
+    [
+      ...(options.before ?? []),
+      ...idleEvents(state, stop, options.eventIds, options.stopDetails),
+      ...(startsAgain ? [statusRunning()] : []),
+    ],
+    ctx.traceparent,
+  );
+}

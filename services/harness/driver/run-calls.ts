@@ -1,0 +1,40 @@
+import type { Call } from "../domain/session-state.ts";
+import type { NewEvent } from "../ports/event-log.ts";
+import { callMcpTool } from "./call-mcp-tool.ts";
+import type { DriveContext } from "./drive-context.ts";
+import { interruptSignal } from "./interrupt-signal.ts";
+import { statusRunning } from "./new-events.ts";
+import { runInHand } from "./run-in-hand.ts";
+
+/**
+ * Runs calls at once and appends their results in call order, each as soon as all before it are in (B014). Returns
+ * early when the session is interrupted; what is open then is closed by the interrupt.
+ */
+export async function runCalls(ctx: DriveContext, calls: readonly Call[]): Promise<void> {
+  if (ctx.log.state.status !== "running") await ctx.log.append([statusRunning()], ctx.traceparent);
+  const interrupt = interruptSignal(ctx.log);
+  const over = new AbortController();
+  const signal = AbortSignal.any([interrupt.signal, ctx.signal, over.signal]);
+  const results: (NewEvent | undefined)[] = calls.map(() => undefined);
+  try {
+    const running = calls.map(async (call, i) => {
+      results[i] = await (call.kind === "mcp"
+        ? callMcpTool(ctx, call, signal)
+        : runInHand(ctx, call, signal));
+    });
+    // One that fails fails the step; the others must not end as unhandled.
+    for (const run of running) run.catch(() => {});
+    let next = 0;
+    while (next < calls.length) {
+      await running[next];
+      const ready: NewEvent[] = [];
+      for (let result = results[next]; result; result = results[++next]) ready.push(result);
+      // Stopped before it had a result.
+      if (ready.length === 0) return;
+      await ctx.log.append(ready, ctx.traceparent);
+    }
+  } finally {
+    over.abort();
+    interrupt.dispose();
+  }
+}

@@ -1,0 +1,104 @@
+import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import type { Event } from "../../gen/ganglion/types/v1/event.ts";
+import { fold } from "../domain/fold.ts";
+import { emptyState, type SessionState } from "../domain/session-state.ts";
+import type { EventLog, HeldLease, NewEvent } from "../ports/event-log.ts";
+import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
+
+/**
+ * The log of one session as its driver sees it: folded up to a position, kept fresh by a watch, written under the
+ * lease's epoch. Whatever the driver knows it knows from the events folded here (law L1).
+ */
+export class SessionLog {
+  readonly state: SessionState = emptyState();
+  readonly lease: HeldLease;
+  readonly #port: EventLog;
+  readonly #signal: AbortSignal;
+  /** Events that came before their predecessors, by position. */
+  readonly #early = new Map<bigint, Event>();
+  readonly #listeners = new Set<() => void>();
+  #lost: LeaseLost | undefined;
+
+  constructor(port: EventLog, lease: HeldLease, signal: AbortSignal) {
+    this.#port = port;
+    this.lease = lease;
+    this.#signal = signal;
+  }
+
+  /** Reads and folds what is there. */
+  async load(): Promise<void> {
+    for await (const event of this.#port.read(this.lease.sessionId, 0n, this.#signal)) this.#take(event);
+  }
+
+  /** Keeps folding what others append, until the driver's signal. Rejects when the lease is lost. */
+  async follow(): Promise<void> {
+    const events = this.#port.watch(this.lease.sessionId, this.state.position, this.#signal);
+    for await (const event of events) {
+      this.#take(event);
+      if (this.#lost) throw this.#lost;
+    }
+  }
+
+  /** Appends all or nothing and folds it in. */
+  async append(events: readonly NewEvent[], traceparent?: string): Promise<void> {
+    await this.#append(events, traceparent);
+  }
+
+  /** Appends only if the log has nothing that is not folded yet; false = it has, decide again. */
+  async appendAtHead(events: readonly NewEvent[], traceparent?: string): Promise<boolean> {
+    try {
+      await this.#append(events, traceparent, this.state.position);
+      return true;
+    } catch (error) {
+      if (!GanglionError.is(error, "POSITION_CONFLICT")) throw error;
+      await this.#catchUp();
+      return false;
+    }
+  }
+
+  /** Calls back after every change until the returned function is called. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async #append(events: readonly NewEvent[], traceparent?: string, expectedPosition?: bigint): Promise<void> {
+    if (this.#lost) throw this.#lost;
+    const stored = await this.#port
+      .append(this.lease, events, {
+        signal: this.#signal,
+        ...(traceparent === undefined ? {} : { traceparent }),
+        ...(expectedPosition === undefined ? {} : { expectedPosition }),
+      })
+      .catch((error: unknown) => {
+        throw saysLeaseIsLost(error) ? new LeaseLost("the log refused the epoch", { cause: error }) : error;
+      });
+    for (const event of stored) this.#take(event);
+    // Somebody appended in between and the watch has not brought it yet.
+    const last = stored.at(-1);
+    if (last && this.state.position < last.position) await this.#catchUp();
+  }
+
+  async #catchUp(): Promise<void> {
+    const events = this.#port.read(this.lease.sessionId, this.state.position, this.#signal);
+    for await (const event of events) this.#take(event);
+    if (this.#lost) throw this.#lost;
+  }
+
+  #take(event: Event): void {
+    if (event.position <= this.state.position) return;
+    this.#early.set(event.position, event);
+    let next = this.#early.get(this.state.position + 1n);
+    if (!next) return;
+    while (next) {
+      this.#early.delete(next.position);
+      fold(this.state, next);
+      const body = next.body;
+      if (body?.$case === "ganglionLeaseAcquired" && body.value.epoch > this.lease.epoch) {
+        this.#lost = new LeaseLost("the session was taken over");
+      }
+      next = this.#early.get(this.state.position + 1n);
+    }
+    for (const listener of this.#listeners) listener();
+  }
+}

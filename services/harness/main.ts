@@ -1,0 +1,85 @@
+import { loadConfig } from "../common/config/load-config.ts";
+import { startServer } from "../common/grpc/start-server.ts";
+import { createLogger } from "../common/log/create-logger.ts";
+import { createMetrics } from "../common/telemetry/metrics.ts";
+import { createTracing } from "../common/telemetry/tracing.ts";
+import { createMeshFetch } from "../common/tls/mesh-fetch.ts";
+import { TlsBundle } from "../common/tls/tls-bundle.ts";
+import { createGrpcEventLog } from "./clients/grpc-event-log.ts";
+import { createGrpcHands } from "./clients/grpc-hands.ts";
+import { createGrpcLeases } from "./clients/grpc-leases.ts";
+import { createGrpcMcpServers } from "./clients/grpc-mcp-servers.ts";
+import { createGrpcPreviews } from "./clients/grpc-previews.ts";
+import { createGrpcTokens } from "./clients/grpc-tokens.ts";
+import { createServiceClients } from "./clients/service-clients.ts";
+import { harnessFields } from "./config.ts";
+import { Harness } from "./driver/harness.ts";
+import { createAnthropicModel } from "./model/anthropic-model.ts";
+import { harnessService } from "./rpc/harness-service.ts";
+
+const config = loadConfig("harness", harnessFields);
+const identity = { service: "harness", instance: config.GANGLION_INSTANCE };
+const logger = createLogger(identity, config.GANGLION_LOG_LEVEL);
+const metrics = createMetrics(identity.service, identity.instance);
+const tracing = createTracing(identity.service, identity.instance);
+const tls = new TlsBundle(config.GANGLION_TLS_DIR);
+
+const clients = createServiceClients(
+  {
+    session: config.GANGLION_SESSION_ADDR,
+    sandbox: config.GANGLION_SANDBOX_ADDR,
+    proxy: config.GANGLION_PROXY_ADDR,
+  },
+  tls,
+  { tracing, metrics, image: config.GANGLION_IMAGE },
+);
+const modelDoor = createMeshFetch(tls, "mcp-proxy");
+const harness = new Harness({
+  leases: createGrpcLeases(clients.session),
+  ports: {
+    log: createGrpcEventLog(clients.session),
+    model: createAnthropicModel({
+      baseUrl: `https://${config.GANGLION_PROXY_HTTP_ADDR}`,
+      fetch: modelDoor.fetch,
+    }),
+    hands: createGrpcHands(clients.sandboxAt, config.GANGLION_SANDBOX_ADDR),
+    mcp: createGrpcMcpServers(clients.mcp),
+    tokens: createGrpcTokens(clients.binding),
+    openPreviews: (lease) => createGrpcPreviews(clients.session, lease),
+  },
+  logger,
+  patience: { callMs: 30_000, retryMs: 250, interruptMs: 1000 },
+  maxSessions: config.GANGLION_HARNESS_MAX_SESSIONS,
+  lingerMs: config.GANGLION_HARNESS_LINGER_MS,
+  pollMs: config.GANGLION_HARNESS_POLL_MS,
+  stopGraceMs: Math.max(0, config.GANGLION_DRAIN_GRACE_MS - 2000),
+});
+
+await startServer({
+  ...identity,
+  listen: config.GANGLION_LISTEN,
+  adminListen: config.GANGLION_ADMIN_LISTEN,
+  tls,
+  image: config.GANGLION_IMAGE,
+  implementations: [harnessService(harness)],
+  reflection: config.GANGLION_REFLECTION,
+  drainGraceMs: config.GANGLION_DRAIN_GRACE_MS,
+  log: logger,
+  metrics,
+  tracing,
+  readiness: async () => [
+    harness.isAlive
+      ? { name: "session", ok: true }
+      : { name: "session", ok: false, detail: "no heartbeat was answered lately" },
+  ],
+  onDrain: () => harness.close(),
+  onStopped: async () => {
+    clients.close();
+    await modelDoor.close();
+  },
+});
+// Not awaited: a harness without a log waits for one, and says so by its readiness.
+harness.start().then(
+  () => logger.info("taking sessions"),
+  (error: unknown) => logger.error({ err: error }, "the harness cannot work"),
+);

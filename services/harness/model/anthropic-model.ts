@@ -1,0 +1,99 @@
+import { Anthropic, APIConnectionError, APIError, APIUserAbortError } from "@anthropic-ai/sdk";
+import { PART } from "../domain/proto-values.ts";
+import { type Model, ModelError } from "../ports/model.ts";
+import { modelErrorOf } from "./model-error.ts";
+import { type AnswerProgress, cut, readAnswer } from "./read-answer.ts";
+import { readSse } from "./read-sse.ts";
+
+/** Where the model route is and how it is dialled. */
+export interface AnthropicModelOptions {
+  /** https address of the proxy's model door. */
+  baseUrl: string;
+  /** fetch over the mesh's TLS, to the proxy and nobody else. */
+  fetch: typeof globalThis.fetch;
+}
+
+/**
+ * The model through the official SDK. Its base address is the credential proxy and its only credential the session
+ * token; nothing is taken from the environment (A158). It asks once: retries are the loop's, which can show them and
+ * keep its lease meanwhile (M17, M18). Bodies go out and answers come in as raw bytes.
+ */
+export function createAnthropicModel({ baseUrl, fetch }: AnthropicModelOptions): Model {
+  return {
+    async ask({ body, token, listener, signal, traceparent }) {
+      const client = new Anthropic({
+        baseURL: baseUrl,
+        apiKey: null,
+        authToken: token,
+        webhookKey: null,
+        maxRetries: 0,
+        logLevel: "off",
+        fetch,
+      });
+      const startedAt = performance.now();
+      const elapsedMs = () => Math.round(performance.now() - startedAt);
+      const progress: AnswerProgress = { usage: undefined, firstTokenMs: undefined };
+      let upstream = "";
+      try {
+        const response = await client
+          .post("/v1/messages", {
+            body,
+            headers: {
+              "content-type": "application/json",
+              accept: "text/event-stream",
+              ...(wantsFastMode(body) ? { "anthropic-beta": "fast-mode-2026-02-01" } : {}),
+              ...(traceparent ? { traceparent } : {}),
+            },
+            stream: true,
+            timeout: 600_000,
+            signal,
+          })
+          .asResponse();
+        upstream = response.headers.get("ganglion-model-upstream") ?? "";
+        if (!response.body) throw cut();
+        const chunks = response.body as unknown as AsyncIterable<Uint8Array>;
+        const answer = await readAnswer(readSse(chunks), listener, progress, elapsedMs);
+        return { ...answer, ...progress, upstream };
+      } catch (error) {
+        const known = explain(error, signal);
+        throw new ModelError({ ...known.facts, ...progress, upstream: known.facts.upstream || upstream });
+      }
+    },
+  };
+}
+
+function explain(error: unknown, signal: AbortSignal): ModelError {
+  if (signal.aborted || error instanceof APIUserAbortError) {
+    return new ModelError({
+      reason: "INTERRUPTED",
+      part: PART.BRAIN,
+      errorType: "unknown_error",
+      message: "The request was stopped.",
+      isRetryable: false,
+    });
+  }
+  if (error instanceof ModelError) return error;
+  if (error instanceof APIConnectionError) return unreachable(error);
+  if (error instanceof APIError) {
+    return modelErrorOf({ status: error.status, body: error.error, headers: error.headers });
+  }
+  // The body broke off: a reset or a timeout in mid-stream (M22).
+  return cut(error);
+}
+
+// The far end of this connection is always the proxy.
+function unreachable(cause: unknown): ModelError {
+  return new ModelError({
+    reason: "UNREACHABLE",
+    part: PART.PROXY,
+    errorType: "model_request_failed_error",
+    message: "The credential proxy cannot be reached.",
+    isRetryable: true,
+    cause,
+  });
+}
+
+function wantsFastMode(body: Buffer): boolean {
+  // The projection puts it before anything a user wrote.
+  return body.subarray(0, 512).includes('"speed":"fast"');
+}

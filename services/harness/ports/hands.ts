@@ -1,0 +1,56 @@
+import type { ToolOutcome } from "../../gen/ganglion/types/v1/event.ts";
+
+/** A hand as it was provisioned. */
+export interface ProvisionedHand {
+  handId: string;
+  sandbox: string;
+  sandboxAddr: string;
+  driver: string;
+}
+
+/** What became of a call in a hand. */
+export interface HandExecution {
+  handId: string;
+  outcome: ToolOutcome;
+  output: string;
+  isError: boolean;
+  isHandLost: boolean;
+  durationMs: bigint | undefined;
+}
+
+/** What a journal knows of a key. */
+export type Knowledge<T> = { kind: "never" } | { kind: "running" } | { kind: "known"; value: T };
+
+/** One call, as every method needs it. */
+export interface CallRef {
+  sessionId: string;
+  epoch: bigint;
+  /** The tool-use event's id. */
+  key: string;
+  signal: AbortSignal;
+  traceparent: string;
+}
+
+/** The sandbox service, as a brain needs it. */
+export interface Hands {
+  /** Where hands are made now. */
+  readonly address: string;
+  provision(request: {
+    sessionId: string;
+    epoch: bigint;
+    requestId: string;
+    signal: AbortSignal;
+    traceparent: string;
+  }): Promise<ProvisionedHand>;
+  execute(
+    call: CallRef & {
+      address: string;
+      handId: string;
+      name: string;
+      inputJson: Uint8Array;
+      timeoutMs: number;
+    },
+  ): Promise<HandExecution>;
+  /** Runs nothing. */
+  lookUp(call: CallRef & { address: string; wait: boolean }): Promise<Knowledge<HandExecution>>;
+}

@@ -1,0 +1,60 @@
+import { pino } from "pino";
+import type { Patience } from "../../../../services/harness/driver/drive-context.ts";
+import { type RunEnd, SessionRun } from "../../../../services/harness/driver/session-run.ts";
+import type { WrittenEvent } from "../../../golden/load-log.ts";
+import { MemoryLog } from "./memory-log.ts";
+import { JournalHands, ListModel, ListPreviews, MapMcp, type Step, tokens } from "./scripted-parts.ts";
+
+const PATIENCE: Patience = { callMs: 60, retryMs: 5, interruptMs: 50 };
+
+/** A log in memory and everything a brain needs to drive it. */
+export class World {
+  readonly log: MemoryLog;
+  readonly model: ListModel;
+  readonly hands = new JournalHands();
+  readonly mcp = new MapMcp();
+  readonly previews = new ListPreviews();
+
+  constructor(written: readonly WrittenEvent[], ...steps: Step[]) {
+    this.log = new MemoryLog(written);
+    this.model = new ListModel(...steps);
+  }
+
+  /** Another brain takes the session over and begins to drive it. */
+  brain(lingerMs = 0): { run: SessionRun; end: Promise<RunEnd> } {
+    const run = new SessionRun(
+      this.log.lease(),
+      {
+        log: this.log,
+        model: this.model,
+        hands: this.hands,
+        mcp: this.mcp,
+        tokens,
+        openPreviews: () => this.previews,
+      },
+      { logger: pino({ level: "silent" }), patience: PATIENCE, lingerMs },
+    );
+    return { run, end: run.run() };
+  }
+
+  /** Drives until nothing is left to do. */
+  async drive(): Promise<RunEnd> {
+    return this.brain().end;
+  }
+}
+
+/** A session with an agent, and what a user said first. */
+export function session(agent: Record<string, unknown> = {}, said = "Hello."): WrittenEvent[] {
+  return [
+    {
+      id: "sevt_created",
+      type: "ganglion.session_created",
+      body: {
+        agentJson: { model: "claude-test", tools: [{ type: "agent_toolset_20260401" }], ...agent },
+        environmentJson: {},
+        workspaceId: "wrkspc_default",
+      },
+    },
+    { id: "sevt_said", type: "user.message", body: { content: [{ type: "text", text: said }] } },
+  ];
+}
