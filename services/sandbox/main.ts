@@ -18,6 +18,7 @@ import { BubblewrapDriver } from "./drivers/bubblewrap/bubblewrap-driver.ts";
 import { FileJournal } from "./journal/file-journal.ts";
 import { holdFolder } from "./journal/hold-folder.ts";
 import { refuseRoot } from "./refuse-root.ts";
+import { cancelExecution } from "./rpc/cancel-execution.ts";
 import { execute } from "./rpc/execute.ts";
 import { getExecution } from "./rpc/get-execution.ts";
 import { listHands } from "./rpc/list-hands.ts";
@@ -103,6 +104,7 @@ await startServer({
     implement(SandboxServiceService, {
       provision: unary((request, ctx) => provision(request, ctx, deps)),
       execute: unary((request, ctx) => execute(request, ctx, deps)),
+      cancelExecution: unary((request, ctx) => cancelExecution(request, ctx, deps)),
       getExecution: unary((request, ctx) => getExecution(request, ctx, deps)),
       listHands: unary((request, ctx) => listHands(request, ctx, deps)),
       terminate: unary((request, ctx) => terminate(request, ctx, deps)),

@@ -5,7 +5,7 @@ import { TRACEPARENT_KEY } from "../telemetry/trace-context.ts";
 import { type ActiveSpan, endSpan } from "../telemetry/tracing.ts";
 import type { CallContext } from "./call-context.ts";
 import type { MethodContract } from "./contracts.ts";
-import { http2StreamOf, peerIdentity } from "./peer-identity.ts";
+import { peerIdentity } from "./peer-identity.ts";
 import { type Principal, roleName } from "./principal.ts";
 import type { ServerState } from "./server-state.ts";
 import { refuseRepeatedMetadata } from "./single-metadata.ts";
@@ -27,8 +27,6 @@ export class ActiveCall {
   readonly #abort = new AbortController();
   readonly #deadlineMs: number;
   readonly #aborted: Promise<never>;
-  // A stream forgets its connection when it closes.
-  readonly #connection: { destroyed?: boolean; closed?: boolean } | undefined;
   #timer: NodeJS.Timeout | undefined;
   #principal: Principal | undefined;
   #notes: Record<string, unknown> = {};
@@ -38,7 +36,6 @@ export class ActiveCall {
     this.#state = state;
     this.contract = contract;
     this.#call = call;
-    this.#connection = http2StreamOf(call)?.session;
     const traceparent = call.metadata.get(TRACEPARENT_KEY)[0];
     this.#span = state.tracing.startSpan(
       contract.path.slice(1),
@@ -159,9 +156,15 @@ export class ActiveCall {
     if (this.#ended) return;
     // grpc-js has its own timer for the caller's deadline and reports it as a cancellation.
     const isLate = Date.now() >= this.#deadlineMs - 1;
-    // A caller that died did not ask for anything to be stopped. [B075]
-    const isGone = this.#connection?.destroyed === true;
-    this.abort(isLate ? deadlineExceeded() : isGone ? callerGone() : cancelled());
+    this.abort(
+      isLate
+        ? deadlineExceeded()
+        : new GanglionError({
+            code: "CANCELLED",
+            reason: "CANCELLED",
+            message: "the caller cancelled the call",
+          }),
+    );
   }
 
   #end(code: string, error: GanglionError | undefined): void {
@@ -213,22 +216,6 @@ function deadlineExceeded(): GanglionError {
     code: "DEADLINE_EXCEEDED",
     reason: "DEADLINE_EXCEEDED",
     message: "the call did not finish before its deadline",
-  });
-}
-
-function cancelled(): GanglionError {
-  return new GanglionError({
-    code: "CANCELLED",
-    reason: "CANCELLED",
-    message: "the caller cancelled the call",
-  });
-}
-
-function callerGone(): GanglionError {
-  return new GanglionError({
-    code: "CANCELLED",
-    reason: "CALLER_GONE",
-    message: "the connection to the caller ended",
   });
 }
 

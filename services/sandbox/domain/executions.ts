@@ -49,16 +49,15 @@ export class Executions {
   }
 
   /**
-   * execute runs a call, attaches to it, or answers from the journal. Aborting `stop` kills the command, whoever of
-   * those that wait for it asks.
+   * execute runs a call, attaches to it, or answers from the journal. A caller that goes away detaches: the run goes
+   * on, because whoever takes its session over attaches to it (case B075).
    */
-  async execute(command: ExecuteCommand, stop: AbortSignal): Promise<ExecutionView> {
+  async execute(command: ExecuteCommand): Promise<ExecutionView> {
     const { key, handId } = command;
     const digest = digestOf(command);
     const running = this.#running.get(nameOf(command));
     if (running) {
       refuseOtherCall(running.digest, digest);
-      follow(stop, running.stop);
       return { key, handId: running.handId, result: await running.promise, isReplayed: false };
     }
     const entry = this.#journal.find(command.sessionId, key);
@@ -71,7 +70,14 @@ export class Executions {
       const call = { wasStarted: false, isCancelled: false, durationMs: 0 };
       return { key, handId, result: lostResult(hand.lostReason, call), isReplayed: false };
     }
-    return { key, handId, result: await this.#begin(command, digest, hand, stop), isReplayed: false };
+    return { key, handId, result: await this.#begin(command, digest, hand), isReplayed: false };
+  }
+
+  /** cancel kills a run and resolves when nothing of it runs any more; it changes nothing when there is none. */
+  async cancel(call: { sessionId: string; key: string }): Promise<void> {
+    const running = this.#running.get(nameOf(call));
+    running?.stop.abort();
+    await running?.promise.catch(() => undefined);
   }
 
   /** get says what is known of a key, and runs nothing; undefined result = it runs now and `wait` was not asked. */
@@ -94,22 +100,16 @@ export class Executions {
   }
 
   /** Nothing may be awaited between the look-up above and the entry in #running: the same key may come twice. */
-  #begin(
-    command: ExecuteCommand,
-    digest: string,
-    hand: HandRecord,
-    stop: AbortSignal,
-  ): Promise<ExecutionResult> {
+  #begin(command: ExecuteCommand, digest: string, hand: HandRecord): Promise<ExecutionResult> {
     const name = nameOf(command);
-    const controller = new AbortController();
-    follow(stop, controller);
+    const stop = new AbortController();
     hand.callCount += 1;
-    const promise = this.#run(command, digest, hand, controller.signal).finally(() => {
+    const promise = this.#run(command, digest, hand, stop.signal).finally(() => {
       hand.callCount -= 1;
       hand.lastUsedAt = this.#now();
       this.#running.delete(name);
     });
-    this.#running.set(name, { promise, stop: controller, handId: hand.id, digest });
+    this.#running.set(name, { promise, stop, handId: hand.id, digest });
     // A caller that went away does not wait for it any more.
     promise.catch(() => undefined);
     return promise;
@@ -193,9 +193,4 @@ function refuseOtherCall(known: string, asked: string): void {
     reason: "KEY_REUSED",
     message: "the key was used with another tool or input",
   });
-}
-
-function follow(stop: AbortSignal, controller: AbortController): void {
-  if (stop.aborted) controller.abort(stop.reason);
-  else stop.addEventListener("abort", () => controller.abort(stop.reason), { once: true });
 }

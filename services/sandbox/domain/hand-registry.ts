@@ -72,13 +72,13 @@ export class HandRegistry {
   }): Promise<HandRecord> {
     const name = `${request.sessionId}\n${request.requestId}`;
     const earlier = this.#requests.get(name);
-    if (earlier) {
+    if (earlier !== undefined) {
       const record = await earlier;
       if (record.state === "READY") return record;
     }
     const again = this.#requests.get(name);
     // Another repetition may have started a new one meanwhile.
-    if (again && again !== earlier) return again;
+    if (again !== undefined && again !== earlier) return again;
     const making = this.#make(request.sessionId, request.resources);
     this.#requests.set(name, making);
     const forget = () => {

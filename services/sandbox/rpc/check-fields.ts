@@ -7,13 +7,21 @@ const MAX_EPOCH = 2n ** 63n - 1n;
 export function checkSessionId(violations: Violations, value: string, isRequired = true): Violations {
   if (value === "" && !isRequired) return violations;
   if (value === "") return violations.add("session_id", "is required");
-  return violations.check(isId("sesn", value), "session_id", "must be an id that starts with sesn_");
+  return violations.check(
+    value.length <= 64 && isId("sesn", value),
+    "session_id",
+    "must be an id that starts with sesn_, at most 64 characters",
+  );
 }
 
 /** checkHandId wants an id of the form that this service mints. */
 export function checkHandId(violations: Violations, value: string): Violations {
   if (value === "") return violations.add("hand_id", "is required");
-  return violations.check(isId("hand", value), "hand_id", "must be an id that starts with hand_");
+  return violations.check(
+    value.length <= 64 && isId("hand", value),
+    "hand_id",
+    "must be an id that starts with hand_, at most 64 characters",
+  );
 }
 
 /** checkKey wants the id of a tool-use event. */

@@ -6,7 +6,6 @@ import type { ExecuteCommand } from "../domain/executions.ts";
 import { checkEpoch, checkHandId, checkKey, checkSessionId } from "./check-fields.ts";
 import { mapExecution } from "./map-execution.ts";
 import type { SandboxDeps } from "./sandbox-deps.ts";
-import { stopSignal } from "./stop-signal.ts";
 
 const MAX_INPUT_BYTES = 2 * 1024 * 1024;
 const DEFAULT_TIMEOUT_MS = 120_000;
@@ -22,7 +21,7 @@ export async function execute(
   ctx.note({ hand_id: command.handId, call: command.key, tool: toolLabel(command.name, deps.offer().tools) });
   const { sessionId } = command;
   await deps.leases.admit({ sessionId, epoch: request.epoch, caller: ctx.principal.spiffeId }, ctx.signal);
-  const view = await deps.executions.execute(command, stopSignal(ctx.signal));
+  const view = await deps.executions.execute(command);
   ctx.note({ outcome: view.result.outcome, is_replayed: view.isReplayed });
   return { execution: mapExecution(view) };
 }
