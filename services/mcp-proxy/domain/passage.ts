@@ -202,5 +202,8 @@ export function endingOf(error: unknown): string {
   if (reason === "UPSTREAM_REDIRECT") return "redirect_refused";
   if (reason === "MESSAGE_TOO_LARGE") return "too_large";
   if (reason === "UPSTREAM_TIMEOUT") return "timeout";
-  return reason?.toLowerCase() ?? "error";
+  if (reason) return reason.toLowerCase();
+  const { code } = error as { code?: unknown };
+  if (code === "CANCELLED") return "cancelled";
+  return code === "DEADLINE_EXCEEDED" ? "timeout" : "error";
 }

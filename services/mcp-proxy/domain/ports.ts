@@ -101,4 +101,6 @@ export interface CallJournal {
   find(sessionId: string, callKey: string): Promise<JournalEntry | undefined>;
   /** Takes over an entry that nobody works on; false when it changed meanwhile. */
   takeOver(claim: CallClaim, from: JournalEntry): Promise<boolean>;
+  /** Asks whichever process runs the call to give it up. */
+  askToCancel(sessionId: string, callKey: string): Promise<void>;
 }

@@ -42,6 +42,7 @@ const REASONS = {
     "PERMISSION_DENIED",
     "a credential may not travel over plain HTTP to this destination",
   ],
+  WORKSPACE_NOT_FOUND: ["NOT_FOUND", "no such workspace"],
   DATABASE_UNAVAILABLE: ["UNAVAILABLE", "the proxy's database cannot be reached; nothing was sent"],
 } as const satisfies Record<string, readonly [Code, string]>;
 

@@ -1,22 +1,6 @@
 import type { Pool } from "pg";
-import type { BindingFields, TokenFields } from "../domain/row-mac.ts";
+import type { BindingStore } from "../domain/records.ts";
 import { query } from "./query.ts";
-
-/** A stored binding with its MAC and fence. */
-export interface StoredBinding extends BindingFields {
-  mac: Buffer;
-  lowestEpoch: bigint | null;
-  ended: boolean | null;
-}
-
-/** Bindings, tokens and fences. */
-export interface BindingStore {
-  /** Stores a binding and its fence; false when the session is bound already. */
-  insert(row: BindingFields, mac: Buffer): Promise<boolean>;
-  find(sessionId: string): Promise<StoredBinding | undefined>;
-  insertToken(row: TokenFields, mac: Buffer): Promise<void>;
-  raiseFence(sessionId: string, lowestEpoch: bigint, ended: boolean): Promise<void>;
-}
 
 interface Row {
   workspace_id: string;

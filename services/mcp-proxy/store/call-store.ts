@@ -29,6 +29,10 @@ UPDATE proxy.calls SET state = 'claimed', request_id = $3, epoch = $4, instance 
 WHERE session_id = $1 AND call_key = $2 AND request_id = $7 AND state = $8 RETURNING 1`,
 };
 
+/** Channel on which processes ask each other to give up a call. */
+export const CANCEL_CHANNEL = "ganglion_proxy_cancel";
+const ASK_TO_CANCEL = { name: "ask_to_cancel", text: `SELECT pg_notify('${CANCEL_CHANNEL}', $1)` };
+
 /** Makes the journal of tool calls for one boot of one instance. */
 export function createCallStore(pool: Pool, writer: { instance: string; bootId: string }): CallJournal {
   return {
@@ -57,6 +61,9 @@ export function createCallStore(pool: Pool, writer: { instance: string; bootId: 
         writer.bootId,
       ];
       return (await query(pool, TAKE_OVER, [...values, from.requestId, from.state])).length === 1;
+    },
+    askToCancel: async (sessionId, callKey) => {
+      await query(pool, ASK_TO_CANCEL, [JSON.stringify([sessionId, callKey])]);
     },
   };
 }

@@ -1,50 +1,7 @@
 import type { Pool } from "pg";
-import type { CredentialRow } from "../domain/access.ts";
+import type { CredentialRecord, CredentialStore } from "../domain/records.ts";
+import { isDuplicate } from "./database-error.ts";
 import { query } from "./query.ts";
-
-/** A credential's record, all of it. */
-export interface CredentialRecord extends CredentialRow {
-  displayName: string;
-  metadata: Record<string, string>;
-  isSecretRemoved: boolean;
-  requestDigest: Buffer | null;
-  createdAt: Date;
-  updatedAt: Date;
-  archivedAt: Date | null;
-}
-
-/** A credential to be recorded; it counts from the moment its secret is stored. */
-export interface NewCredential {
-  credentialId: string;
-  vaultId: string;
-  displayName: string;
-  metadata: Record<string, string>;
-  kind: CredentialRow["kind"];
-  url: string;
-  requestId: string | null;
-  requestDigest: Buffer | null;
-  mac: Buffer;
-}
-
-/** Records of credentials; secrets are Vault's. */
-export interface CredentialStore {
-  /** Stores the record with version 0, or finds the one that the same request made before. */
-  insertOrFind(credential: NewCredential): Promise<CredentialRecord>;
-  find(vaultId: string, credentialId: string): Promise<CredentialRecord | undefined>;
-  isDestinationTaken(vaultId: string, kind: string, url: string): Promise<boolean>;
-  /** The secret is stored in that version; undefined when the record is archived or gone. */
-  setVersion(vaultId: string, credentialId: string, version: bigint): Promise<CredentialRecord | undefined>;
-  /** Drops a record whose secret was never stored. */
-  dropUnwritten(vaultId: string, credentialId: string): Promise<void>;
-  archive(vaultId: string, credentialId: string): Promise<CredentialRecord | undefined>;
-  markSecretRemoved(vaultId: string, credentialId: string): Promise<void>;
-  list(options: {
-    vaultId: string;
-    before: string | null;
-    limit: number;
-    withArchived: boolean;
-  }): Promise<CredentialRecord[]>;
-}
 
 const COLUMNS = `credential_id AS "credentialId", vault_id AS "vaultId", display_name AS "displayName", metadata, kind,
   url, version, is_secret_removed AS "isSecretRemoved", request_digest AS "requestDigest", mac,
@@ -112,8 +69,14 @@ export function createCredentialStore(pool: Pool): CredentialStore {
     },
     find: async (vaultId, credentialId) => (await run(FIND, [vaultId, credentialId]))[0],
     isDestinationTaken: async (...values) => (await query(pool, TAKEN, values)).length > 0,
-    setVersion: async (vaultId, credentialId, version) =>
-      (await run(SET_VERSION, [vaultId, credentialId, version]))[0],
+    setVersion: async (vaultId, credentialId, version) => {
+      try {
+        return (await run(SET_VERSION, [vaultId, credentialId, version]))[0];
+      } catch (error) {
+        if (isDuplicate(error, "credentials_destination")) return "taken";
+        throw error;
+      }
+    },
     dropUnwritten: async (vaultId, credentialId) => {
       await query(pool, DROP, [vaultId, credentialId]);
     },

@@ -15,6 +15,8 @@ export interface FenceWatchOptions {
   live: LiveSessions;
   /** A session's fence rose (null = any may have): forget what is kept for it, revoke what is queued. */
   onRaised: (sessionId: string | null) => void;
+  /** Somebody at another replica wants a call given up; the name of the run. */
+  onCancel: (runKey: string) => void;
   onTrouble: (error: Error) => void;
 }
 
@@ -30,7 +32,7 @@ const FIND = {
  * Cuts what runs when its session's fence rises: at once by notification, within a second by polling. When the
  * database cannot say for 4.5 s, everything is cut: within five seconds of the end of a session nothing may go on.
  */
-export function watchFences({ pool, connection, live, onRaised, onTrouble }: FenceWatchOptions): FenceWatch {
+export function watchFences({ pool, connection, live, onRaised, onCancel, onTrouble }: FenceWatchOptions): FenceWatch {
   let seenAt = Date.now();
   const check = async (sessionIds: string[]) => {
     const askedAt = Date.now();
@@ -69,6 +71,7 @@ export function watchFences({ pool, connection, live, onRaised, onTrouble }: Fen
       const sessionIds = live.sessionIds().filter((id) => sessionId === null || id === sessionId);
       if (sessionIds.length > 0) check(sessionIds).catch((error) => onTrouble(error as Error));
     },
+    onCancel,
     onLost: onTrouble,
   });
   return {

@@ -1,47 +1,6 @@
 import type { Pool } from "pg";
+import type { VaultRow, VaultStore } from "../domain/records.ts";
 import { query } from "./query.ts";
-
-/** A vault's record. */
-export interface VaultRow {
-  vaultId: string;
-  workspaceId: string;
-  displayName: string;
-  metadata: Record<string, string>;
-  isSystem: boolean;
-  requestDigest: Buffer | null;
-  mac: Buffer;
-  createdAt: Date;
-  updatedAt: Date;
-  archivedAt: Date | null;
-}
-
-/** A vault to be recorded. */
-export interface NewVault {
-  vaultId: string;
-  workspaceId: string;
-  displayName: string;
-  metadata: Record<string, string>;
-  isSystem: boolean;
-  requestId: string | null;
-  requestDigest: Buffer | null;
-  mac: Buffer;
-}
-
-/** Records of vaults. */
-export interface VaultStore {
-  /** Stores a vault, or finds the one that the same request (or workspace, for a system vault) made before. */
-  insertOrFind(vault: NewVault): Promise<VaultRow>;
-  find(vaultId: string): Promise<VaultRow | undefined>;
-  findMany(vaultIds: readonly string[]): Promise<VaultRow[]>;
-  /** Newest first, after the id `before`. */
-  list(options: {
-    workspaceId: string;
-    before: string | null;
-    limit: number;
-    withArchived: boolean;
-    withSystem: boolean;
-  }): Promise<VaultRow[]>;
-}
 
 const COLUMNS = `vault_id AS "vaultId", workspace_id AS "workspaceId", display_name AS "displayName", metadata,
   is_system AS "isSystem", request_digest AS "requestDigest", mac,

@@ -154,8 +154,9 @@ function asFailure(reason: unknown, otherwise: McpFailureKind): UpstreamFailure 
 function describe(error: unknown, signal: AbortSignal, operation: McpOperation) {
   const plain = (failure: McpFailureKind) => ({ failure, rpcCode: 0, text: "" });
   if (error instanceof UpstreamFailure) return plain(error.kind);
-  if (error instanceof McpError && error.code === ErrorCode.RequestTimeout) return plain("timeout");
+  // The SDK turns a cancellation into a timeout of its own.
   if (signal.aborted) return plain(asFailure(signal.reason, "cancelled").kind);
+  if (error instanceof McpError && error.code === ErrorCode.RequestTimeout) return plain("timeout");
   if (error instanceof McpError && error.code !== ErrorCode.ConnectionClosed) {
     return { failure: "rpc_error" as const, rpcCode: error.code, text: error.message };
   }

@@ -1,23 +1,15 @@
 import { createHash } from "node:crypto";
 import { Aes256Gcm, CipherSuite, DhkemX25519HkdfSha256, HkdfSha256 } from "@hpke/core";
+import type { SealOpener } from "../domain/records.ts";
 import { VaultFailure } from "./vault-failure.ts";
 
 const INFO = bytes("ganglion/credential/v1");
 
-/** A sealed secret as it came. */
-export interface Sealed {
-  keyId: string;
-  enc: Uint8Array;
-  ciphertext: Uint8Array;
-}
-
 /** The key to which secrets are sealed. */
-export interface SealingKey {
+export interface SealingKey extends SealOpener {
   keyId: string;
   /** X25519, 32 bytes. */
   publicKey: Buffer;
-  /** Opens a secret that was sealed for that vault; undefined when it cannot be opened. */
-  open(sealed: Sealed, vaultId: string): Promise<Buffer | undefined>;
 }
 
 function suite(): CipherSuite {

@@ -1,13 +1,13 @@
 import type { CredentialRow } from "../domain/access.ts";
 import type { Secret, SecretOwner, SecretReader } from "../domain/ports.ts";
 import { proxyError } from "../domain/proxy-error.ts";
+import { isSendable } from "../domain/sendable.ts";
 import { credentialPath } from "./credential-path.ts";
 import type { SessionTokens } from "./session-tokens.ts";
 import type { VaultClient } from "./vault-client.ts";
 import { VaultFailure } from "./vault-failure.ts";
 
 const KEEP_MS = 5000;
-const MAX_SECRET_BYTES = 65_536;
 
 /** A secret reader that can be told to forget. */
 export interface CachingSecretReader extends SecretReader {
@@ -91,9 +91,4 @@ function readAnswer(answer: { request_id?: string; data?: Record<string, unknown
   if (typeof value !== "string" || !isSendable(value)) throw proxyError("CRED_MALFORMED");
   const version = typeof metadata?.version === "number" ? BigInt(metadata.version) : 0n;
   return { value, version, vaultRequestId: answer.request_id ?? "" };
-}
-
-/** True for a text that can stand in a header: printable ASCII. Checked before a header is made, not by its error (A027). */
-export function isSendable(text: string): boolean {
-  return text.length > 0 && Buffer.byteLength(text) <= MAX_SECRET_BYTES && /^[\x21-\x7e]+$/.test(text);
 }

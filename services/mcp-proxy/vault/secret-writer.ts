@@ -1,17 +1,8 @@
 import { proxyError } from "../domain/proxy-error.ts";
+import type { SecretWriter } from "../domain/records.ts";
 import { credentialPath } from "./credential-path.ts";
 import type { VaultClient } from "./vault-client.ts";
 import { VaultFailure } from "./vault-failure.ts";
-
-/** Writes and removes credentials; it cannot read one. */
-export interface SecretWriter {
-  /** Stores a secret and answers its version. */
-  write(vaultId: string, credentialId: string, secret: string): Promise<bigint>;
-  /** Destroys a version that was replaced. */
-  destroy(vaultId: string, credentialId: string, version: bigint): Promise<void>;
-  /** Removes the secret, all versions of it. */
-  remove(vaultId: string, credentialId: string): Promise<void>;
-}
 
 /** Makes the writer with mcp-proxy's own login. */
 export function createSecretWriter(client: VaultClient, mount: string, token: () => string): SecretWriter {

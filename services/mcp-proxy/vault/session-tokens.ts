@@ -1,7 +1,7 @@
+import { isVaultId } from "../domain/ids.ts";
 import type { SecretOwner } from "../domain/ports.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import type { VaultTokenStore } from "../store/vault-token-store.ts";
-import { isVaultId } from "./credential-path.ts";
 import type { VaultClient } from "./vault-client.ts";
 import { VaultFailure } from "./vault-failure.ts";
 

@@ -1,0 +1,211 @@
+import { createHash } from "node:crypto";
+import type { Destination } from "./canonical-url.ts";
+import { chooseMcpServer } from "./choose-mcp.ts";
+import { failureError, type McpDeps } from "./list-mcp-tools.ts";
+import type { LiveSessions } from "./live-sessions.ts";
+import { endingOf, openPassage, type Passage } from "./passage.ts";
+import type { CallJournal, JournalEntry } from "./ports.ts";
+import { proxyError } from "./proxy-error.ts";
+import { didNotRun, resultOfAnswer, resultOfFailure, type ToolResult, unknownResult } from "./tool-result.ts";
+
+/** What tool calls need. */
+export interface ToolCallDeps extends McpDeps {
+  journal: CallJournal;
+  live: LiveSessions;
+  encode: (call: StoredCall) => Buffer;
+  decode: (bytes: Buffer) => StoredCall;
+  /** Calls of this process that are under way, by runKey. */
+  running: Map<string, Run>;
+  wait: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** A call that is under way in this process. It goes on whether or not anybody waits for it. */
+export interface Run {
+  promise: Promise<StoredCall>;
+  cancel: () => void;
+}
+
+/** A call as it is answered and kept in the journal. */
+export interface StoredCall {
+  key: string;
+  result: ToolResult;
+  requestId: string;
+  durationMs: number;
+}
+
+/** What a caller asks for. */
+export interface ToolCall {
+  token: string | undefined;
+  caller: string;
+  serverName: string;
+  name: string;
+  inputJson: string;
+  key: string;
+  timeoutMs: number;
+}
+
+/** However often a server reports progress: no call takes longer. */
+const TOTAL_MS = 600_000;
+const POLL_MS = 250;
+
+/**
+ * Calls a tool, once (law L4). The key decides: new, it is claimed together with the decision; under way here, this
+ * caller waits for the same run (a caller that goes away only stops waiting); finished, it is answered from the journal; lost with the process that ran it, it is
+ * run again only if nothing was sent or the tool may be repeated, and is otherwise answered as unknown.
+ */
+export async function callMcpTool(
+  deps: ToolCallDeps,
+  call: ToolCall,
+  signal: AbortSignal,
+): Promise<{ call: StoredCall; isReplayed: boolean }> {
+  const digest = createHash("sha256")
+    .update(JSON.stringify([call.serverName, call.name]))
+    .update(call.inputJson)
+    .digest();
+  const passage = await openPassage(deps, {
+    token: call.token,
+    caller: call.caller,
+    operation: "mcp_call_tool",
+    target: call.name,
+    callKey: call.key,
+    claimDigest: digest,
+    lookup: { kind: "static_bearer", urls: [], mcpServerName: call.serverName },
+    choose: (access) => chooseMcpServer(access, call.serverName),
+  });
+  if (passage.isClaimed) return { call: await runAndWait(deps, call, passage, signal), isReplayed: false };
+  try {
+    return await settleKnownKey(deps, call, passage, digest, signal);
+  } catch (error) {
+    await passage.finish({ reason: endingOf(error) });
+    throw error;
+  }
+}
+
+async function settleKnownKey(
+  deps: ToolCallDeps,
+  call: ToolCall,
+  passage: Passage,
+  digest: Buffer,
+  signal: AbortSignal,
+): Promise<{ call: StoredCall; isReplayed: boolean }> {
+  const { access } = passage;
+  const runningHere = () => deps.running.get(runKey(access.sessionId, call.key));
+  // A claim without a run may be a moment old, and a run may end while we look: believe only what is seen twice.
+  let seen = "";
+  for (;;) {
+    signal.throwIfAborted();
+    const before = runningHere();
+    const entry = await deps.journal.find(access.sessionId, call.key);
+    if (entry && !entry.requestDigest.equals(digest)) throw proxyError("ID_REUSED");
+    const running = before ?? runningHere();
+    if (running !== undefined) {
+      const shared = await untilAborted(running.promise, signal);
+      await passage.finish({ reason: "attached" });
+      return { call: shared, isReplayed: true };
+    }
+    const state = entry ? `${entry.requestId} ${entry.state}` : "";
+    const isSure = entry?.state === "finished" || seen === state;
+    const known = entry && isSure ? answerOf(deps, call.key, entry) : undefined;
+    if (known) {
+      await passage.finish({ reason: "replayed" });
+      return { call: known, isReplayed: true };
+    }
+    if (entry && isSure && (entry.isOwn || !entry.isAlive) && passage.claim) {
+      // Nobody works on it: nothing was sent, or the tool may be repeated.
+      if (await deps.journal.takeOver(passage.claim, entry)) {
+        return { call: await runAndWait(deps, call, passage, signal), isReplayed: false };
+      }
+    }
+    // The run that held the key ended without having run the tool; the caller may try again.
+    if (!entry && seen !== "") throw proxyError("UPSTREAM_UNREACHABLE");
+    seen = state;
+    await deps.wait(POLL_MS, signal);
+  }
+}
+
+/** What the journal alone says of a key; undefined when it may be run, or is being run elsewhere. */
+export function answerOf(
+  deps: Pick<ToolCallDeps, "decode">,
+  key: string,
+  entry: JournalEntry,
+): StoredCall | undefined {
+  if (entry.state === "finished") return entry.result ? deps.decode(entry.result) : undefined;
+  const isLost = entry.state === "dispatched" && (entry.isOwn || !entry.isAlive);
+  if (!isLost || entry.isRepeatable) return undefined;
+  return { key, result: unknownResult(), requestId: entry.requestId, durationMs: 0 };
+}
+
+/** The name of a run. */
+export function runKey(sessionId: string, key: string): string {
+  return JSON.stringify([sessionId, key]);
+}
+
+function runAndWait(deps: ToolCallDeps, call: ToolCall, passage: Passage, signal: AbortSignal): Promise<StoredCall> {
+  const key = runKey(passage.access.sessionId, call.key);
+  const cancelled = new AbortController();
+  const promise = runOnce(deps, call, passage, cancelled.signal).finally(() => deps.running.delete(key));
+  // The one who asked may be gone by then.
+  promise.catch(() => {});
+  deps.running.set(key, { promise, cancel: () => cancelled.abort() });
+  return untilAborted(promise, signal);
+}
+
+async function runOnce(deps: ToolCallDeps, call: ToolCall, passage: Passage, signal: AbortSignal): Promise<StoredCall> {
+  const startedAt = Date.now();
+  const { access, credential, requestId } = passage;
+  const destination = passage.destination as Destination;
+  const ended = new AbortController();
+  const unregister = deps.live.add({
+    sessionId: access.sessionId,
+    epoch: access.epoch,
+    endsWith: "session",
+    cut: (reason) => ended.abort(proxyError(reason)),
+  });
+  try {
+    const [secret, address] = await Promise.all([passage.secret(), deps.resolve(destination)]);
+    const target = { access, serverName: call.serverName, destination, address, credential, secret };
+    if (signal.aborted) throw proxyError("UPSTREAM_UNREACHABLE");
+    const sent = {
+      peerAddress: address.address,
+      requestBytes: Buffer.byteLength(call.inputJson),
+      isRepeatable: deps.mcp.isRepeatable(target, call.name),
+    };
+    if (!(await passage.dispatch(sent))) throw proxyError("ID_REUSED");
+    const limits = { silenceMs: call.timeoutMs, totalMs: TOTAL_MS };
+    const either = AbortSignal.any([signal, ended.signal]);
+    const outcome = await deps.mcp.callTool(target, { ...call, ...limits }, either);
+    if (!outcome.ok && didNotRun(outcome.failure)) {
+      throw failureError(outcome.failure, credential !== undefined, outcome.counters.status);
+    }
+    const result = outcome.ok
+      ? resultOfAnswer(outcome.value)
+      : resultOfFailure(outcome.failure, outcome.counters.status, outcome.rpcCode, outcome.text);
+    const stored = { key: call.key, result, requestId, durationMs: Date.now() - startedAt };
+    const reason = outcome.ok ? (result.isError ? "tool_error" : "ok") : wordOf(outcome.failure);
+    try {
+      await passage.finish({ reason, ...outcome.counters }, deps.encode(stored));
+    } catch {
+      // It ran, and that cannot be written down: the journal will say "unknown" for ever, so this answer does too.
+      return { ...stored, result: unknownResult() };
+    }
+    return stored;
+  } catch (error) {
+    // Nothing was sent, or the server refused it: the key is free again.
+    await passage.finish({ reason: endingOf(error) }, null);
+    throw error;
+  } finally {
+    unregister();
+  }
+}
+
+function wordOf(failure: string): string {
+  return failure === "broken" || failure === "malformed" ? "unknown" : failure;
+}
+
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}

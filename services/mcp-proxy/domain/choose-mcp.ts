@@ -1,0 +1,20 @@
+import type { AccessRow, CredentialRow } from "./access.ts";
+import { type Destination, parseDestination } from "./canonical-url.ts";
+import { proxyError } from "./proxy-error.ts";
+
+/** Finds the MCP server that a session's agent names, and the credential for it, if there is one. */
+export function chooseMcpServer(
+  access: AccessRow,
+  serverName: string,
+): { destination: Destination; credential: CredentialRow | undefined } {
+  const server = access.mcpServers.find(({ name }) => name === serverName);
+  if (!server) {
+    throw proxyError("MCP_SERVER_NOT_FOUND", { metadata: { server: serverName.slice(0, 255) } });
+  }
+  const destination = parseDestination(server.url);
+  if (!destination || destination.url !== server.url) throw proxyError("URL_NOT_CANONICAL");
+  const credential = access.credentials.find(
+    ({ kind, url }) => kind === "static_bearer" && url === destination.url,
+  );
+  return { destination, credential };
+}

@@ -1,0 +1,51 @@
+import { newId } from "../../common/ids/new-id.ts";
+import { proxyError } from "./proxy-error.ts";
+import type { BindingStore, StoredBinding } from "./records.ts";
+import { isMac, type RowMac } from "./row-mac.ts";
+import { hashSessionToken, newSessionToken } from "./session-token.ts";
+
+/** A lease as the session service has it. */
+export interface ConfirmedLease {
+  workspaceId: string;
+  epoch: bigint;
+  /** SPIFFE id; empty when nobody holds it. */
+  owner: string;
+}
+
+/** What issuing needs. */
+export interface IssueDeps {
+  bindings: BindingStore;
+  mac: RowMac;
+  /** Asks the session service; undefined when it knows no such session. */
+  getLease: (sessionId: string) => Promise<ConfirmedLease | undefined>;
+}
+
+/** Issues a token to the harness that, as the session service confirms, holds the session in that epoch. */
+export async function issueToken(
+  deps: IssueDeps,
+  asked: { sessionId: string; epoch: bigint; audience: "harness"; spiffeId: string },
+): Promise<{ token: string; tokenId: string; binding: StoredBinding }> {
+  const [lease, binding] = await Promise.all([
+    deps.getLease(asked.sessionId),
+    deps.bindings.find(asked.sessionId),
+  ]);
+  if (!binding) throw proxyError("BINDING_NOT_FOUND", { metadata: { session_id: asked.sessionId } });
+  if (!isMac(binding.mac, deps.mac.binding(binding))) throw proxyError("ROW_TAMPERED");
+  const isHolder =
+    lease !== undefined &&
+    asked.spiffeId !== "" &&
+    lease.owner === asked.spiffeId &&
+    lease.epoch === asked.epoch &&
+    lease.workspaceId === binding.workspaceId;
+  const isOpen =
+    binding.ended === false && binding.lowestEpoch !== null && asked.epoch >= binding.lowestEpoch;
+  if (!isHolder || !isOpen) throw proxyError("LEASE_NOT_CONFIRMED");
+
+  const token = newSessionToken();
+  const tokenHash = hashSessionToken(token) as Buffer;
+  const tokenId = newId("tok");
+  const { sessionId, epoch, audience, spiffeId } = asked;
+  const row = { tokenHash, tokenId, sessionId, epoch, audience, spiffeId };
+  await deps.bindings.insertToken(row, deps.mac.token(row));
+  return { token, tokenId, binding };
+}

@@ -1,0 +1,13 @@
+/** Least length of a secret: a shorter one could not be told from ordinary text in an answer. */
+export const MIN_SECRET_BYTES = 8;
+/** Greatest length of a secret. */
+export const MAX_SECRET_BYTES = 65_536;
+
+/**
+ * True for a text that can stand in a header as it is: printable ASCII, no space at either end. Checked before a header
+ * is made of it, never found out by the error of an HTTP library, which quotes it (case A027).
+ */
+export function isSendable(text: string): boolean {
+  if (text.length === 0 || text.length > MAX_SECRET_BYTES) return false;
+  return /^[\x20-\x7e]+$/.test(text) && text.trim() === text;
+}

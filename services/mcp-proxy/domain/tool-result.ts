@@ -1,0 +1,78 @@
+import type { McpFailureKind, McpToolAnswer } from "./mcp-caller.ts";
+
+/** What is known about the effect of a call. */
+export type Effect = "completed" | "not_run" | "unknown" | "cancelled";
+
+/** What a tool call came to. */
+export interface ToolResult {
+  effect: Effect;
+  content: { type: string; json: string }[];
+  structuredContentJson: string;
+  isError: boolean;
+}
+
+/** Leaves room for the rest of a 4 MiB message. */
+const MAX_RESULT_BYTES = (4 << 20) - 65_536;
+
+/** The result for a server's answer; one that no message can carry is replaced by saying so. */
+export function resultOfAnswer(answer: McpToolAnswer): ToolResult {
+  let bytes = Buffer.byteLength(answer.structuredContentJson);
+  for (const { json } of answer.content) bytes += Buffer.byteLength(json) + 96;
+  if (bytes > MAX_RESULT_BYTES) {
+    return say(
+      "completed",
+      `The tool ran, but its answer of ${bytes} bytes is larger than can be passed on.`,
+    );
+  }
+  return { effect: "completed", ...answer };
+}
+
+/** True when a failure proves that the tool did not run, and no answer of the server is worth passing on. */
+export function didNotRun(failure: McpFailureKind): boolean {
+  return failure === "unreachable" || failure === "redirect" || failure === "unauthorized";
+}
+
+/** The result for a failure after which the model has to decide. */
+export function resultOfFailure(
+  failure: McpFailureKind,
+  status: number,
+  rpcCode: number,
+  text: string,
+): ToolResult {
+  switch (failure) {
+    case "rpc_error":
+      // -32601 method not found, -32602 invalid params: the server says that it did not begin.
+      return say(rpcCode === -32601 || rpcCode === -32602 ? "not_run" : "completed", text);
+    case "refused":
+      return say("not_run", `The MCP server refused the request (HTTP ${status}).`);
+    case "too_large":
+      return say("completed", "The tool ran, but its answer is larger than can be passed on.");
+    case "timeout":
+      return say(
+        "cancelled",
+        "The tool did not answer in time and was cancelled; it may have done part of its work.",
+      );
+    case "cancelled":
+      return say("cancelled", "The call was cancelled; the tool may have done part of its work.");
+    default:
+      return unknownResult();
+  }
+}
+
+/** The result when nobody can know whether the tool took effect (law L4). */
+export function unknownResult(): ToolResult {
+  return say(
+    "unknown",
+    "The connection broke after the call was sent. It is not known whether the tool took effect.",
+  );
+}
+
+function say(effect: Effect, text: string): ToolResult {
+  const block = { type: "text", text: text.slice(0, 2000) };
+  return {
+    effect,
+    content: [{ type: "text", json: JSON.stringify(block) }],
+    structuredContentJson: "",
+    isError: true,
+  };
+}
