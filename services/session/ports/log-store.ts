@@ -15,7 +15,10 @@ export interface SliceQuery {
 
 /** A slice of a log and where the log stood when it was read. */
 export interface Slice {
+  readonly workspaceId: string;
   readonly events: Event[];
+  /** Upper bound of the encoded size of all events together. */
+  readonly bytes: number;
   readonly head: bigint;
   readonly status: Status;
   readonly hasMore: boolean;

@@ -99,6 +99,16 @@ export class Database {
     });
   }
 
+  /** Whether a statement gets through now. */
+  async isReachable(): Promise<boolean> {
+    try {
+      await this.runRaw({ name: "ping", text: "SELECT 1 AS one" }, []);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   /** Closes all connections. */
   async close(): Promise<void> {
     await this.#pool.end();

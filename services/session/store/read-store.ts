@@ -9,7 +9,7 @@ const ENVELOPE_BYTES = 512;
 function readStatement(name: string, direction: "ASC" | "DESC"): Statement {
   return {
     name,
-    text: `SELECT s.head, s.status, p.* FROM session.sessions s
+    text: `SELECT s.workspace_id, s.head, s.status, p.* FROM session.sessions s
       LEFT JOIN LATERAL (
         SELECT e.*, sum(octet_length(e.body) + ${ENVELOPE_BYTES}) OVER (ORDER BY e.position ${direction}) AS total,
           count(*) OVER () AS available
@@ -69,6 +69,8 @@ export class ReadStore {
     const found = rows.filter((row) => row.position !== null);
     const page = found.slice(0, query.limit);
     return {
+      workspaceId: first.workspace_id,
+      bytes: Number(page.at(-1)?.total ?? 0),
       events: page.map(decodeStoredEvent),
       head: first.head,
       status: first.status,

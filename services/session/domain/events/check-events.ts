@@ -12,10 +12,10 @@ export const MAX_EVENT_BYTES = 1 << 20;
 export const MAX_BATCH_BYTES = 3 << 20;
 
 /** checkEnvelopes checks everything of the events but their bodies' content. */
-export function checkEnvelopes(violations: Violations, events: readonly Event[]): void {
+export function checkEnvelopes(violations: Violations, path: string, events: readonly Event[]): void {
   const ids = new Set<string>();
   events.forEach((event, index) => {
-    const at = (field: string) => `events[${index}].${field}`;
+    const at = (field: string) => `${path}[${index}].${field}`;
     violations.string(at("id"), event.id, { pattern: ID, patternMeans: "1 to 64 letters, digits, _ or -" });
     if (event.id !== "" && ids.has(event.id)) violations.add(at("id"), "is there twice");
     ids.add(event.id);
@@ -39,16 +39,21 @@ export function checkEnvelopes(violations: Violations, events: readonly Event[])
 }
 
 /** checkBodies checks what the events say. */
-export function checkBodies(violations: Violations, rules: EventRules, events: readonly Event[]): void {
+export function checkBodies(
+  violations: Violations,
+  rules: EventRules,
+  path: string,
+  events: readonly Event[],
+): void {
   events.forEach((event, index) => {
     if (!event.body) return;
     if (event.body.$case === "open") {
       const fault = openTypeFault(rules, event.body.value.type);
-      if (fault) violations.add(`events[${index}].open.type`, fault);
+      if (fault) violations.add(`${path}[${index}].open.type`, fault);
     }
     if (event.body.$case === "sessionStatusTerminated" && index !== events.length - 1) {
-      violations.add(`events[${index}]`, "ends the session and must be the last");
+      violations.add(`${path}[${index}]`, "ends the session and must be the last");
     }
-    checkBody(violations, `events[${index}]`, event.body);
+    checkBody(violations, `${path}[${index}]`, event.body);
   });
 }

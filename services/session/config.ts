@@ -1,0 +1,22 @@
+import { commonFields } from "../common/config/common-fields.ts";
+import { hostPort, integer, text } from "../common/config/fields.ts";
+
+/** Settings of the session service. */
+export const sessionFields = {
+  ...commonFields,
+  GANGLION_PROXY_ADDR: hostPort("address of mcp-proxy, which binds sessions to vaults"),
+  GANGLION_HEARTBEAT_TTL_MS: integer(
+    "how long a harness counts as alive after a heartbeat, by the database's clock",
+    { min: 200, max: 600_000 },
+    3_000,
+  ),
+  GANGLION_DB_POOL_SIZE: integer(
+    "connections to PostgreSQL, the one for hints not counted",
+    { min: 2, max: 100 },
+    10,
+  ),
+  PGHOST: text("host of PostgreSQL"),
+  PGPORT: integer("port of PostgreSQL", { min: 1, max: 65_535 }, 5_432),
+  PGDATABASE: text("name of the database", "ganglion"),
+  PGUSER: text("role to log in as", "ganglion_session"),
+};

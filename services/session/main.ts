@@ -1,0 +1,125 @@
+import { loadConfig } from "../common/config/load-config.ts";
+import { readBootstrap } from "../common/config/read-bootstrap.ts";
+import { loadContracts } from "../common/grpc/contracts.ts";
+import { createClient } from "../common/grpc/create-client.ts";
+import { startServer } from "../common/grpc/start-server.ts";
+import { createLogger } from "../common/log/create-logger.ts";
+import { TlsBundle } from "../common/tls/tls-bundle.ts";
+import { BindingServiceService } from "../gen/ganglion/mcpproxy/v1/binding_service.ts";
+import { Role } from "../gen/ganglion/types/v1/access.ts";
+import { Event } from "../gen/ganglion/types/v1/event.ts";
+import { ProxyBindings } from "./clients/proxy-bindings.ts";
+import { sessionFields } from "./config.ts";
+import { Feeds } from "./live/feeds.ts";
+import { HintChannel } from "./live/hint-channel.ts";
+import { RunnableMonitor } from "./live/runnable-monitor.ts";
+import { agentService } from "./rpc/agent-service.ts";
+import { apiKeyService } from "./rpc/api-key-service.ts";
+import type { Deps } from "./rpc/deps.ts";
+import { environmentService } from "./rpc/environment-service.ts";
+import { loadEventRules } from "./rpc/load-event-rules.ts";
+import { sessionService } from "./rpc/session-service.ts";
+import { PgAgentStore } from "./store/agent-store.ts";
+import { PgApiKeyStore } from "./store/api-key-store.ts";
+import { connectionSource } from "./store/connection-source.ts";
+import { Database } from "./store/database.ts";
+import { PgEnvironmentStore } from "./store/environment-store.ts";
+import { encodeNewEvent } from "./store/event-codec.ts";
+import { PgLeaseStore } from "./store/lease-store.ts";
+import { PgLogStore } from "./store/log-store.ts";
+import { PgRequestIds } from "./store/request-ids.ts";
+import { PgSessionStore } from "./store/session-store.ts";
+
+const config = loadConfig("session", sessionFields);
+const log = createLogger(
+  { service: "session", instance: config.GANGLION_INSTANCE },
+  config.GANGLION_LOG_LEVEL,
+);
+const tls = new TlsBundle(config.GANGLION_TLS_DIR);
+const login =
+  config.GANGLION_BOOTSTRAP_FD === undefined
+    ? undefined
+    : readBootstrap(config.GANGLION_BOOTSTRAP_FD).postgres;
+const source = connectionSource(
+  {
+    host: config.PGHOST,
+    port: config.PGPORT,
+    database: config.PGDATABASE,
+    user: login?.user ?? config.PGUSER,
+    password: login?.password,
+  },
+  tls,
+);
+const database = new Database(source, config.GANGLION_DB_POOL_SIZE);
+const actor = { role: Role.ROLE_SESSION, subject: tls.identity().uri };
+
+const announce = (sessionId: string, isRunnable: boolean) => {
+  feeds.wake(sessionId);
+  if (isRunnable) runnable.hint();
+  hints.send({ sessionId, isRunnable });
+};
+const logStore = new PgLogStore(database, announce);
+const leases = new PgLeaseStore(database, config.GANGLION_HEARTBEAT_TTL_MS, {
+  actor,
+  acquired: (owner, epoch, isTakeover) =>
+    encodeNewEvent(
+      Event.fromPartial({ body: { $case: "ganglionLeaseAcquired", value: { owner, epoch, isTakeover } } }),
+      "ganglion.lease_acquired",
+    ),
+});
+const hints: HintChannel = new HintChannel(
+  source,
+  {
+    onHint: ({ sessionId, isRunnable }) => {
+      feeds.wake(sessionId);
+      if (isRunnable) runnable.hint();
+    },
+    onGap: () => {
+      feeds.wakeAll();
+      runnable.hint();
+    },
+  },
+  log,
+);
+const feeds: Feeds = new Feeds(logStore, () => hints.isConnected);
+const runnable: RunnableMonitor = new RunnableMonitor(leases, config.GANGLION_HEARTBEAT_TTL_MS);
+const bindings = createClient(BindingServiceService, config.GANGLION_PROXY_ADDR, tls, "mcp-proxy");
+
+const deps: Deps = {
+  log: logStore,
+  sessions: new PgSessionStore(database, actor),
+  leases,
+  agents: new PgAgentStore(database),
+  environments: new PgEnvironmentStore(database),
+  apiKeys: new PgApiKeyStore(database),
+  requestIds: new PgRequestIds(database),
+  bindings: new ProxyBindings(bindings),
+  feeds,
+  runnable,
+  rules: loadEventRules(loadContracts(config.GANGLION_IMAGE)),
+  actor,
+  heartbeatTtlMs: config.GANGLION_HEARTBEAT_TTL_MS,
+  announce,
+};
+
+hints.start();
+await startServer({
+  service: "session",
+  instance: config.GANGLION_INSTANCE,
+  listen: config.GANGLION_LISTEN,
+  adminListen: config.GANGLION_ADMIN_LISTEN,
+  image: config.GANGLION_IMAGE,
+  reflection: config.GANGLION_REFLECTION,
+  drainGraceMs: config.GANGLION_DRAIN_GRACE_MS,
+  tls,
+  log,
+  implementations: [sessionService(deps), agentService(deps), environmentService(deps), apiKeyService(deps)],
+  readiness: async () => [{ name: "postgres", ok: await database.isReachable() }],
+  onStopped: async () => {
+    feeds.close();
+    runnable.close();
+    bindings.close();
+    await Promise.all([hints.close(), database.close()]);
+    tls.close();
+  },
+});

@@ -1,0 +1,16 @@
+import type { ParentCall } from "../../common/grpc/call-context.ts";
+
+/** What a session may use of the credential path. */
+export interface VaultBinding {
+  readonly sessionId: string;
+  readonly workspaceId: string;
+  readonly vaultIds: readonly string[];
+  readonly mcpServers: readonly { readonly name: string; readonly url: string }[];
+  readonly models: readonly string[];
+}
+
+/** Binds sessions to vaults, at mcp-proxy. */
+export interface VaultBindings {
+  /** Records the binding; throws VAULT_NOT_USABLE or PROXY_UNAVAILABLE. Idempotent by session. */
+  bind(binding: VaultBinding, parent: ParentCall): Promise<void>;
+}

@@ -1,0 +1,29 @@
+import type { CallContext } from "../../common/grpc/call-context.ts";
+import { roleName } from "../../common/grpc/principal.ts";
+import type { Append } from "../domain/append.ts";
+import { type Caller, type CallerRole, workspaceOf } from "../domain/caller.ts";
+import { invalidField } from "../domain/errors.ts";
+
+/** The caller as the rules know it. */
+export function callerOf({ principal }: Pick<CallContext, "principal">): Caller {
+  return {
+    role: roleName(principal.role).toUpperCase() as CallerRole,
+    subject: principal.keyId ?? principal.spiffeId,
+    workspaceId: principal.workspaceId,
+  };
+}
+
+/** The caller as an event's actor. */
+export function actorOf(ctx: Pick<CallContext, "principal">): Append["actor"] {
+  return { role: ctx.principal.role, subject: callerOf(ctx).subject };
+}
+
+/** The workspace that a create or list is about; a confined caller has no other than its own. */
+export function requestedWorkspace(ctx: Pick<CallContext, "principal">, named: string): string {
+  if (named !== "" && !/^wrkspc_[A-Za-z0-9_]{1,64}$/.test(named)) {
+    throw invalidField("workspace_id", "must be an id that starts with wrkspc_");
+  }
+  const workspaceId = workspaceOf(callerOf(ctx), named);
+  if (workspaceId === undefined) throw invalidField("workspace_id", "is not the caller's");
+  return workspaceId;
+}

@@ -1,0 +1,29 @@
+import type { Append } from "../domain/append.ts";
+import type { EventRules } from "../domain/events/event-rules.ts";
+import type { Feeds } from "../live/feeds.ts";
+import type { RunnableMonitor } from "../live/runnable-monitor.ts";
+import type { LeaseStore } from "../ports/lease-store.ts";
+import type { LogStore } from "../ports/log-store.ts";
+import type { AgentStore, ApiKeyStore, EnvironmentStore, RequestIds } from "../ports/registry-stores.ts";
+import type { SessionStore } from "../ports/session-store.ts";
+import type { VaultBindings } from "../ports/vault-bindings.ts";
+
+/** What the handlers work with. */
+export interface Deps {
+  readonly log: LogStore;
+  readonly sessions: SessionStore;
+  readonly leases: LeaseStore;
+  readonly agents: AgentStore;
+  readonly environments: EnvironmentStore;
+  readonly apiKeys: ApiKeyStore;
+  readonly requestIds: RequestIds;
+  readonly bindings: VaultBindings;
+  readonly feeds: Feeds;
+  readonly runnable: RunnableMonitor;
+  readonly rules: EventRules;
+  /** This service, in the events that it appends itself. */
+  readonly actor: Append["actor"];
+  readonly heartbeatTtlMs: number;
+  /** Says to watchers and harnesses, here and elsewhere, that a session changed. */
+  announce(sessionId: string, isRunnable: boolean): void;
+}

@@ -1,0 +1,99 @@
+import { Violations } from "../../../common/errors/violations.ts";
+import type { CallContext } from "../../../common/grpc/call-context.ts";
+import { unary } from "../../../common/grpc/handlers.ts";
+import type {
+  EmitEventsRequest,
+  EmitEventsResponse,
+} from "../../../gen/ganglion/session/v1/session_service.ts";
+import { Event } from "../../../gen/ganglion/types/v1/event.ts";
+import type { Append, NewEvent } from "../../domain/append.ts";
+import { type Caller, scopeOf } from "../../domain/caller.ts";
+import { invalidField, staleEpoch, tooLarge } from "../../domain/errors.ts";
+import {
+  checkBodies,
+  checkEnvelopes,
+  MAX_BATCH_BYTES,
+  MAX_EVENT_BYTES,
+  MAX_EVENTS,
+} from "../../domain/events/check-events.ts";
+import { type EventRules, typeForEmitter } from "../../domain/events/event-rules.ts";
+import { encodeNewEvent } from "../../store/event-codec.ts";
+import { toTimestamp } from "../../store/pg-time.ts";
+import { actorOf, callerOf } from "../caller-of.ts";
+import { checkId } from "../check-request.ts";
+import type { Deps } from "../deps.ts";
+
+/** Appends events. */
+export const emitEvents = (deps: Deps) =>
+  unary<EmitEventsRequest, EmitEventsResponse>(async (request, ctx) => {
+    const append = parseEmitEvents(request, ctx, deps.rules);
+    const done = await deps.log.append(append, ctx.signal);
+    ctx.note({ position: done.head, events: append.events.length });
+    return {
+      stored: done.stored.map(({ eventId, position, at, isDuplicate }) => ({
+        eventId,
+        position,
+        createTime: toTimestamp(at),
+        isDuplicate,
+      })),
+      headPosition: done.head,
+    };
+  });
+
+function parseEmitEvents(request: EmitEventsRequest, ctx: CallContext, rules: EventRules): Append {
+  const caller = callerOf(ctx);
+  const { sessionId, events, expectedPosition = null } = request;
+  const violations = new Violations();
+  checkId(violations, "session_id", sessionId);
+  violations.count("events", events.length, { min: 1, max: MAX_EVENTS });
+  if (expectedPosition !== null) violations.integer("expected_position", expectedPosition, { min: 0n });
+  if (caller.role !== "HARNESS")
+    violations.check(request.epoch === undefined, "epoch", "is for harnesses only");
+  violations.throwIfAny();
+  const fresh = parseEvents("events", events, caller, rules);
+  if (
+    caller.role === "HARNESS" &&
+    expectedPosition === null &&
+    fresh.some(({ type }) => type === "session.status_idle")
+  ) {
+    // Input that came meanwhile must not be hidden behind the idle.
+    throw invalidField("expected_position", "is required with session.status_idle");
+  }
+  return {
+    sessionId,
+    scope: scopeOf(caller),
+    lease: leaseOf(caller, request.epoch),
+    expectedPosition,
+    actor: actorOf(ctx),
+    events: fresh,
+  };
+}
+
+/** Checks events of a caller, from envelope to content, and encodes them. */
+export function parseEvents(
+  path: string,
+  events: readonly Event[],
+  caller: Caller,
+  rules: EventRules,
+): NewEvent[] {
+  const violations = new Violations();
+  checkEnvelopes(violations, path, events);
+  violations.throwIfAny();
+  const types = events.map(({ body }) => (body ? typeForEmitter(rules, caller.role, body) : ""));
+  checkBodies(violations, rules, path, events);
+  violations.throwIfAny();
+  let total = 0;
+  for (const event of events) {
+    const bytes = Event.encode(event).finish().length;
+    if (bytes > MAX_EVENT_BYTES) throw tooLarge("an event", MAX_EVENT_BYTES);
+    total += bytes;
+  }
+  if (total > MAX_BATCH_BYTES) throw tooLarge("the batch", MAX_BATCH_BYTES);
+  return events.map((event, index) => encodeNewEvent(event, types[index] ?? ""));
+}
+
+function leaseOf(caller: Caller, epoch: bigint | undefined): Append["lease"] {
+  if (caller.role !== "HARNESS") return null;
+  if (epoch === undefined || epoch < 1n) throw staleEpoch(epoch ?? 0n);
+  return { owner: caller.subject, epoch };
+}

@@ -1,0 +1,57 @@
+import { GanglionError } from "../../../common/errors/ganglion-error.ts";
+import { Violations } from "../../../common/errors/violations.ts";
+import { clientStream } from "../../../common/grpc/handlers.ts";
+import type {
+  Preview,
+  PublishPreviewsRequest,
+  PublishPreviewsResponse,
+} from "../../../gen/ganglion/session/v1/session_service.ts";
+import { staleEpoch } from "../../domain/errors.ts";
+import { callerOf } from "../caller-of.ts";
+import { checkId } from "../check-request.ts";
+import type { Deps } from "../deps.ts";
+
+const RECHECK_MS = 1_000;
+const MAX_TEXT = 65_536;
+const PREVIEWED = ["agent.message", "agent.thinking"];
+
+/** Passes text on as it is generated. Nothing is stored; the stored event with the same id is the truth. */
+export const publishPreviews = (deps: Deps) =>
+  clientStream<PublishPreviewsRequest, PublishPreviewsResponse>(async (requests, ctx) => {
+    const owner = callerOf(ctx).subject;
+    let confirmed = { key: "", at: 0 };
+    for await (const { sessionId, epoch, preview } of requests) {
+      const checked = checkPreview(sessionId, epoch, preview);
+      const key = `${sessionId} ${epoch}`;
+      // Not asked for each word: a brain that lost its lease is told within a second.
+      if (confirmed.key !== key || performance.now() - confirmed.at > RECHECK_MS) {
+        const lease = await deps.leases.get(sessionId, null, ctx.signal);
+        if (lease?.owner !== owner || lease.epoch !== epoch) throw staleEpoch(lease?.epoch ?? epoch);
+        confirmed = { key, at: performance.now() };
+      }
+      deps.feeds.preview(sessionId, checked);
+    }
+    return {};
+  });
+
+function checkPreview(sessionId: string, epoch: bigint, preview: Preview | undefined): Preview {
+  const violations = new Violations();
+  checkId(violations, "session_id", sessionId);
+  violations.integer("epoch", epoch, { min: 1n });
+  violations.present("preview", preview);
+  checkId(violations, "preview.event_id", preview?.eventId ?? "");
+  const message = preview?.message;
+  violations.present("preview.message", message);
+  if (message?.$case === "start") {
+    violations.string("preview.start.event_type", message.value.eventType, {
+      required: true,
+      oneOf: PREVIEWED,
+    });
+  }
+  if (message?.$case === "text") {
+    violations.string("preview.text.text", message.value.text, { maxLength: MAX_TEXT });
+  }
+  violations.throwIfAny();
+  if (!preview) throw new GanglionError({ code: "INTERNAL", reason: "INTERNAL", message: "internal error" });
+  return preview;
+}
