@@ -10,6 +10,12 @@ import { helpOf, overview } from "./help.ts";
 const COMMANDS: Record<string, () => Promise<Command>> = {
   up: async () => (await import("./up.ts")).up,
   down: async () => (await import("./down.ts")).down,
+  run: async () => (await import("./run.ts")).run,
+  tail: async () => (await import("./tail.ts")).tail,
+  sessions: async () => (await import("./sessions.ts")).sessions,
+  vault: async () => (await import("./vault.ts")).vault,
+  certs: async () => (await import("./certs.ts")).certs,
+  doctor: async () => (await import("./doctor.ts")).doctor,
 };
 
 /** runCommand runs one command line and returns the exit code. Only what a command needs is loaded. */

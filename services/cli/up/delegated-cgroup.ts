@@ -18,6 +18,8 @@ export interface DelegatedCgroup {
   readonly version: 1 | 2;
   /** v2: one folder; v1: one for each controller, by its name. */
   readonly folders: Record<string, string>;
+  /** v2 only: where the sandbox itself has to be, so that it may move hands within the tree. */
+  readonly home?: string;
 }
 
 /**
@@ -43,7 +45,10 @@ function delegateV2(id: string, owner: SystemUser): DelegatedCgroup {
   mkdirSync(folder, { recursive: true });
   enable(folder);
   giveTo(owner, folder, ["cgroup.procs", "cgroup.subtree_control", "cgroup.threads"]);
-  return { version: 2, folders: { unified: folder } };
+  const home = join(folder, "service");
+  mkdirSync(home, { recursive: true });
+  giveTo(owner, home, ["cgroup.procs", "cgroup.threads"]);
+  return { version: 2, folders: { unified: folder }, home };
 }
 
 function delegateV1(id: string, owner: SystemUser): DelegatedCgroup | undefined {

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { EventEmitter, once } from "node:events";
-import { closeSync } from "node:fs";
+import { closeSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { lastLines, openLog } from "./log-files.ts";
 import { type ProcessRecord, recordOf } from "./process-record.ts";
@@ -17,6 +18,8 @@ export interface ProcessSpec {
   readonly logFile: string;
   /** Document for descriptor 3, asked for anew at each start. */
   readonly bootstrap?: () => Promise<string>;
+  /** Control group to be put into right after the start. */
+  readonly cgroup?: string;
   /** Says whether the process can work. */
   readonly isReady: () => Promise<boolean>;
 }
@@ -114,6 +117,7 @@ export class ManagedProcess extends EventEmitter<{ change: [] }> {
       pipe.end(document);
     }
     this.record = child.pid === undefined ? undefined : recordOf(child.pid);
+    if (this.spec.cgroup && child.pid) joinCgroup(this.spec.cgroup, child.pid);
     this.#move("starting");
   }
 
@@ -164,6 +168,14 @@ export class ManagedProcess extends EventEmitter<{ change: [] }> {
     const tail = lastLines(this.spec.logFile, 8);
     const exit = this.lastExit ? ` (it ${this.lastExit})` : "";
     return [`${this.spec.name} ${what}${exit}; the end of ${this.spec.logFile}:`, ...tail].join("\n  ");
+  }
+}
+
+function joinCgroup(folder: string, pid: number): void {
+  try {
+    writeFileSync(join(folder, "cgroup.procs"), String(pid));
+  } catch (error) {
+    console.error(`process ${pid} could not join ${folder}: ${(error as Error).message}`);
   }
 }
 

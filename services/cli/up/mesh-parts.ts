@@ -191,8 +191,10 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
       const vault = isProxy ? await this.#vault?.login() : undefined;
       return JSON.stringify({ ...(vault ? { vault } : {}), ...(login ? { postgres: login } : {}) });
     };
+    const home = instance.service === "sandbox" ? this.#cgroup?.home : undefined;
     return serviceSpec({
       instance,
+      ...(home ? { cgroup: home } : {}),
       checkout: options.checkout,
       listen: at(instance.name),
       adminListen: at(`${instance.name}-admin`),

@@ -1,13 +1,19 @@
-import { mkdirSync } from "node:fs";
+import { chownSync } from "node:fs";
 import { join } from "node:path";
 import type { DelegatedCgroup } from "./delegated-cgroup.ts";
+import { makeFolder } from "./mesh-files.ts";
 import type { PartsContext } from "./parts-context.ts";
 
 /** sandboxSettings says where the sandbox keeps its hands and what it may limit them with. */
 export function sandboxSettings(
-  { options }: Pick<PartsContext, "options">,
+  { options, users }: Pick<PartsContext, "options" | "users">,
   cgroup: DelegatedCgroup | undefined,
 ): Record<string, string> {
-  mkdirSync(join(options.state, "sandbox"), { recursive: true });
-  return cgroup ? { GANGLION_CGROUP_ROOT: Object.values(cgroup.folders)[0] as string } : {};
+  const folder = join(options.state, "sandbox");
+  makeFolder(folder, 0o711);
+  if (users.sandbox) chownSync(folder, users.sandbox.uid, users.sandbox.gid);
+  return {
+    GANGLION_DATA_DIR: folder,
+    ...(cgroup ? { GANGLION_CGROUP_ROOT: Object.values(cgroup.folders).join(",") } : {}),
+  };
 }

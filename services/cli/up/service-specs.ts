@@ -18,6 +18,7 @@ export interface ServiceSpecOptions {
   readonly user: SystemUser | undefined;
   readonly settings: Record<string, string>;
   readonly bootstrap?: () => Promise<string>;
+  readonly cgroup?: string;
 }
 
 /** baseEnvironment is what every process of ours gets; nothing of the shell's. [A022, A079] */
@@ -44,6 +45,7 @@ export function serviceSpec(options: ServiceSpecOptions): ProcessSpec {
     logFile: options.logFile,
     ...(options.user ? { user: options.user } : {}),
     ...(options.bootstrap ? { bootstrap: options.bootstrap } : {}),
+    ...(options.cgroup ? { cgroup: options.cgroup } : {}),
     isReady: async () => (await probeReady(options.adminListen)).ok,
   };
 }

@@ -1,0 +1,56 @@
+import { CliError, EXIT } from "../terminal/exit-codes.ts";
+
+const MAX_BYTES = 65_536;
+const CTRL_C = "\u0003";
+const BACKSPACE = ["\u007f", "\b"];
+
+/**
+ * readSecret takes a secret from standard input, the only way in: arguments and environments can be read by others. At
+ * a terminal it is typed without an echo.
+ */
+export async function readSecret(prompt: string): Promise<string> {
+  const text = process.stdin.isTTY ? await type(prompt) : await readAll();
+  const secret = text.replace(/\r?\n$/, "");
+  const size = Buffer.byteLength(secret);
+  if (size === 0) throw new CliError("there was no secret on standard input", EXIT.data);
+  if (size > MAX_BYTES) throw new CliError(`a secret has at most ${MAX_BYTES} bytes`, EXIT.data);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  if (/[\u0000-\u001f\u007f]/.test(secret))
+    throw new CliError("a secret must not hold control characters", EXIT.data);
+  return secret;
+}
+
+async function readAll(): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of process.stdin) {
+    chunks.push(chunk as Buffer);
+    size += (chunk as Buffer).length;
+    if (size > MAX_BYTES + 2) break;
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function type(prompt: string): Promise<string> {
+  process.stderr.write(`${prompt}: `);
+  process.stdin.setRawMode(true);
+  return new Promise((resolve, reject) => {
+    let text = "";
+    const finish = (error?: Error) => {
+      process.stdin.setRawMode(false);
+      process.stdin.off("data", take);
+      process.stdin.pause();
+      process.stderr.write("\n");
+      if (error) reject(error);
+      else resolve(text);
+    };
+    const take = (chunk: Buffer) => {
+      for (const sign of chunk.toString("utf8")) {
+        if (sign === "\r" || sign === "\n") return finish();
+        if (sign === CTRL_C) return finish(new CliError("interrupted", EXIT.failed));
+        text = BACKSPACE.includes(sign) ? text.slice(0, -1) : text + sign;
+      }
+    };
+    process.stdin.on("data", take);
+  });
+}

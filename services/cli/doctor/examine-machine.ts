@@ -1,0 +1,56 @@
+import { readFileSync } from "node:fs";
+import { VERSION } from "../../common/version.ts";
+import { installLine, missingPackages } from "../up/debian-packages.ts";
+import { type Finding, ill, weak, well } from "./finding.ts";
+import type { MeshReport } from "./mesh-report.ts";
+
+/** examineMachine looks at what the machine gives: programs, users, control groups. */
+export function examineMachine(report: MeshReport | undefined): Finding[] {
+  const missing = missingPackages();
+  const findings = [well("versions", `ganglion ${VERSION}, Node ${process.version}`)];
+  findings.push(
+    missing.length === 0
+      ? well("packages", "bubblewrap and uidmap are installed")
+      : ill("packages", `${missing.join(" and ")} missing: hands cannot be made`, installLine(missing)),
+  );
+  if (!report) return findings;
+  const { separateUser, cgroup } = report.hands;
+  findings.push(
+    separateUser
+      ? well("users", "every service runs as a user of its own")
+      : weak(
+          "users",
+          "all services share your user: each could read another's memory",
+          "start as root: sudo ganglion up",
+        ),
+  );
+  findings.push(
+    !separateUser || !hasSubIds("ganglion-sandbox")
+      ? weak(
+          "hands",
+          "hands share the user of the sandbox: only namespaces keep them apart",
+          "start as root: sudo ganglion up",
+        )
+      : well("hands", "every hand gets a user id of its own"),
+  );
+  findings.push(
+    cgroup > 0
+      ? well("limits", `memory, processes and processor time of hands are limited (cgroup v${cgroup})`)
+      : weak(
+          "limits",
+          "no control groups: a hand's memory and processes are limited by rlimits only",
+          "start as root",
+        ),
+  );
+  return findings;
+}
+
+function hasSubIds(user: string): boolean {
+  try {
+    return readFileSync("/etc/subuid", "utf8")
+      .split("\n")
+      .some((line) => line.startsWith(`${user}:`));
+  } catch {
+    return false;
+  }
+}
