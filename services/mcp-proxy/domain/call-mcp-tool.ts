@@ -140,7 +140,12 @@ export function runKey(sessionId: string, key: string): string {
   return JSON.stringify([sessionId, key]);
 }
 
-function runAndWait(deps: ToolCallDeps, call: ToolCall, passage: Passage, signal: AbortSignal): Promise<StoredCall> {
+function runAndWait(
+  deps: ToolCallDeps,
+  call: ToolCall,
+  passage: Passage,
+  signal: AbortSignal,
+): Promise<StoredCall> {
   const key = runKey(passage.access.sessionId, call.key);
   const cancelled = new AbortController();
   const promise = runOnce(deps, call, passage, cancelled.signal).finally(() => deps.running.delete(key));
@@ -150,7 +155,12 @@ function runAndWait(deps: ToolCallDeps, call: ToolCall, passage: Passage, signal
   return untilAborted(promise, signal);
 }
 
-async function runOnce(deps: ToolCallDeps, call: ToolCall, passage: Passage, signal: AbortSignal): Promise<StoredCall> {
+async function runOnce(
+  deps: ToolCallDeps,
+  call: ToolCall,
+  passage: Passage,
+  signal: AbortSignal,
+): Promise<StoredCall> {
   const startedAt = Date.now();
   const { access, credential, requestId } = passage;
   const destination = passage.destination as Destination;

@@ -67,7 +67,7 @@ function toRecord(row: StoredRecord): AuditRecord {
 function cutAt(records: AuditRecord[], maxBytes: number): AuditRecord[] {
   let size = 0;
   const end = records.findIndex((record) => {
-    size += AuditRecord.encode(record).len + 8;
+    size += AuditRecord.encode(record).finish().length + 8;
     return size > maxBytes;
   });
   return end === -1 ? records : records.slice(0, end);

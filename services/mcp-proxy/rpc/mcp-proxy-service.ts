@@ -76,7 +76,11 @@ export function mcpProxyService(deps: ToolCallDeps): Implementation {
 }
 
 function checkKey(found: Violations, key: string): void {
-  found.string("key", key, { required: true, pattern: /^[A-Za-z0-9_-]{1,64}$/, patternMeans: "1 to 64 characters [A-Za-z0-9_-]" });
+  found.string("key", key, {
+    required: true,
+    pattern: /^[A-Za-z0-9_-]{1,64}$/,
+    patternMeans: "1 to 64 characters [A-Za-z0-9_-]",
+  });
 }
 
 function callerOf(ctx: CallContext): { token: string | undefined; caller: string } {

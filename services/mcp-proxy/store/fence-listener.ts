@@ -24,7 +24,12 @@ const RETRY_MS = 500;
  * Listens for raised fences on a connection of its own. It is a hint that makes things fast; what must not be missed
  * is found by polling as well, and no call relies on either.
  */
-export function listenForFences({ connection, onRaised, onCancel, onLost }: FenceListenerOptions): FenceListener {
+export function listenForFences({
+  connection,
+  onRaised,
+  onCancel,
+  onLost,
+}: FenceListenerOptions): FenceListener {
   let isClosed = false;
   let client: Client | undefined;
   let timer: NodeJS.Timeout | undefined;

@@ -32,7 +32,14 @@ const FIND = {
  * Cuts what runs when its session's fence rises: at once by notification, within a second by polling. When the
  * database cannot say for 4.5 s, everything is cut: within five seconds of the end of a session nothing may go on.
  */
-export function watchFences({ pool, connection, live, onRaised, onCancel, onTrouble }: FenceWatchOptions): FenceWatch {
+export function watchFences({
+  pool,
+  connection,
+  live,
+  onRaised,
+  onCancel,
+  onTrouble,
+}: FenceWatchOptions): FenceWatch {
   let seenAt = Date.now();
   const check = async (sessionIds: string[]) => {
     const askedAt = Date.now();

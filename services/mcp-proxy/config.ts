@@ -1,0 +1,34 @@
+import { commonFields } from "../common/config/common-fields.ts";
+import { hostPort, integer, optional, path, text, url } from "../common/config/fields.ts";
+
+/** Settings of mcp-proxy. Its logins come on the bootstrap descriptor, never here. */
+export const fields = {
+  ...commonFields,
+  PGHOST: text("host of the database", "127.0.0.1"),
+  PGPORT: integer("port of the database", { min: 1, max: 65_535 }, 5432),
+  PGDATABASE: text("name of the database", "ganglion"),
+  PGUSER: text("role to log in as", "ganglion_proxy"),
+  GANGLION_SESSION_ADDR: hostPort("address of the session service"),
+  GANGLION_PROXY_HTTP_LISTEN: hostPort("where the model door listens", "127.0.0.1:0"),
+  GANGLION_PROXY_HTTP_HOSTS: text(
+    "further names (host:port, comma-separated) under which the model door is reached",
+    "",
+  ),
+  GANGLION_MODEL_URL: url("base URL of the model's API", "https://api.anthropic.com"),
+  GANGLION_SCRIPTED_MODEL_URL: optional(
+    url("base URL of a scripted model, used when the session has no key for the other"),
+  ),
+  GANGLION_PROXY_ALLOW_HTTP_HOSTS: text(
+    "destinations (host or host:port, comma-separated) that may be plain HTTP, private or loopback; none by default",
+    "",
+  ),
+  GANGLION_UPSTREAM_CA_FILE: optional(path("PEM authorities trusted for upstreams beside the public ones")),
+};
+
+/** Splits a comma-separated setting. */
+export function listOf(setting: string): string[] {
+  return setting
+    .split(",")
+    .map((part) => part.trim().toLowerCase())
+    .filter((part) => part !== "");
+}

@@ -1,0 +1,157 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { TLSSocket } from "node:tls";
+import { peerOf } from "../../common/tls/https-server.ts";
+import type { Destination } from "../domain/canonical-url.ts";
+import { chooseModel, type ModelUpstream } from "../domain/choose-model.ts";
+import type { ResolvedAddress } from "../domain/destination-policy.ts";
+import { judgeModelRequest, type ModelRequest } from "../domain/judge-model-request.ts";
+import type { LiveSessions } from "../domain/live-sessions.ts";
+import { endingOf, openPassage, type Passage, type PassageDeps } from "../domain/passage.ts";
+import { proxyError } from "../domain/proxy-error.ts";
+import { exchange } from "../upstream/exchange.ts";
+import type { UpstreamPools } from "../upstream/pools.ts";
+import { UpstreamFailure } from "../upstream/upstream-failure.ts";
+import { sendError } from "./error-envelope.ts";
+import { bearerOf, type DoorRequest, readBody, readHead } from "./read-request.ts";
+import { releaseAnswer } from "./release-answer.ts";
+
+/** What the model door needs. */
+export interface ModelDoorDeps extends PassageDeps {
+  upstreams: readonly ModelUpstream[];
+  resolve: (destination: Destination) => Promise<ResolvedAddress>;
+  pools: UpstreamPools;
+  live: LiveSessions;
+  /** Values of the Host header under which this door may be asked. */
+  hosts: ReadonlySet<string>;
+  isDraining: () => boolean;
+  onError: (error: unknown) => void;
+}
+
+/** Makes the listener of the model door: POST /v1/messages for harnesses with a session token, and nothing else. */
+export function modelDoor(deps: ModelDoorDeps) {
+  return (request: IncomingMessage, response: ServerResponse): void => {
+    serve(deps, request, response).catch((error) => {
+      deps.onError(error);
+      sendError(response, error);
+    });
+  };
+}
+
+async function serve(deps: ModelDoorDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const peer = peerOf(request.socket as TLSSocket);
+  if (peer?.service !== "harness") {
+    refuse(request, response, proxyError("ROLE_NOT_ALLOWED"));
+    return;
+  }
+  if (deps.isDraining()) {
+    refuse(request, response, proxyError("DRAINING"));
+    return;
+  }
+  let head: DoorRequest | undefined;
+  let body: Buffer = Buffer.alloc(0);
+  let problem: unknown;
+  try {
+    head = readHead(request, deps.hosts);
+    body = await readBody(request);
+  } catch (error) {
+    // Denied all the same by the one who writes the decision, so that the log has it.
+    problem = error;
+  }
+  let asked: ModelRequest | undefined;
+  let upstream: ModelUpstream | undefined;
+  let passage: Passage;
+  try {
+    passage = await openPassage(deps, {
+      token: head ? head.token : bearerOf(request),
+      caller: peer.uri,
+      operation: "model",
+      target: `${request.method} ${(request.url ?? "").split("?")[0]}`,
+      lookup: {
+        kind: "model_api_key",
+        urls: deps.upstreams.map(({ destination }) => destination.url),
+        mcpServerName: "",
+      },
+      choose: (access) => {
+        if (problem) throw problem;
+        asked = judgeModelRequest(body);
+        const chosen = chooseModel(access, asked.model, deps.upstreams);
+        upstream = chosen.upstream;
+        return { destination: chosen.upstream.destination, credential: chosen.credential };
+      },
+    });
+  } catch (error) {
+    refuse(request, response, error);
+    return;
+  }
+  await forward(deps, {
+    passage,
+    head: head as DoorRequest,
+    body,
+    upstream: upstream as ModelUpstream,
+    response,
+  });
+}
+
+interface Forwarded {
+  passage: Passage;
+  head: DoorRequest;
+  body: Buffer;
+  upstream: ModelUpstream;
+  response: ServerResponse;
+}
+
+async function forward(
+  deps: ModelDoorDeps,
+  { passage, head, body, upstream, response }: Forwarded,
+): Promise<void> {
+  const { access, credential, requestId } = passage;
+  const abort = new AbortController();
+  const unregister = deps.live.add({
+    sessionId: access.sessionId,
+    epoch: access.epoch,
+    endsWith: "epoch",
+    cut: (reason) => abort.abort(proxyError(reason)),
+  });
+  const onClose = () => abort.abort(new UpstreamFailure("cancelled"));
+  response.once("close", onClose);
+  try {
+    const [secret, address] = await Promise.all([passage.secret(), deps.resolve(upstream.destination)]);
+    if (!secret || !credential) throw proxyError("CRED_MISSING");
+    await passage.dispatch({ peerAddress: address.address, requestBytes: body.length });
+    abort.signal.throwIfAborted();
+    const poolKey = `model ${credential.credentialId} ${credential.version}`;
+    const base = new URL(upstream.destination.url).pathname.replace(/\/$/, "");
+    const answer = await exchange(deps.pools.get(upstream.destination, address, poolKey), {
+      path: base + head.path,
+      method: "POST",
+      headers: { ...head.headers, "x-api-key": secret.value },
+      body,
+      signal: abort.signal,
+    });
+    const marks = { "ganglion-model-upstream": upstream.name, "ganglion-request-id": requestId };
+    await releaseAnswer({ answer, response, passage, secret: secret.value, marks, signal: abort.signal });
+  } catch (error) {
+    const known = explain(error, abort.signal);
+    await passage.finish({ reason: endingOf(known) });
+    if (response.headersSent) response.destroy();
+    else sendError(response, known);
+  } finally {
+    response.off("close", onClose);
+    unregister();
+  }
+}
+
+/** What a failure before the answer's head means to the caller. */
+function explain(error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted && !(signal.reason instanceof UpstreamFailure)) return signal.reason;
+  if (!(error instanceof UpstreamFailure)) return error;
+  if (error.kind === "unreachable") return proxyError("UPSTREAM_UNREACHABLE");
+  if (error.kind === "timeout") return proxyError("UPSTREAM_TIMEOUT");
+  return proxyError("UPSTREAM_MALFORMED");
+}
+
+function refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+  // What is left of a body that nobody wants is not read; the connection goes with it.
+  if (!request.complete) response.setHeader("connection", "close");
+  sendError(response, error);
+}
