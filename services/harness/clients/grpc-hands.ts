@@ -9,6 +9,7 @@ const PROVISION_MS = 60_000;
 const ANSWER_MS = 60_000;
 const LOOK_UP_MS = 5000;
 const WAIT_MS = 60_000;
+const CANCEL_MS = 10_000;
 
 /** Hands over gRPC: new ones at `address`, others where the log says that they are. */
 export function createGrpcHands(sandboxAt: ServiceClients["sandboxAt"], address: string): Hands {
@@ -39,6 +40,11 @@ export function createGrpcHands(sandboxAt: ServiceClients["sandboxAt"], address:
       );
       if (!execution) throw new Error("the sandbox answered without an execution");
       return executionOf(execution);
+    },
+
+    async cancel({ address: at, sessionId, epoch, key, signal, traceparent }) {
+      const scope = { timeoutMs: CANCEL_MS, parent: parentOf(signal, traceparent) };
+      await sandboxAt(at).cancelExecution({ sessionId, epoch, key }, scope);
     },
 
     async lookUp({ address: at, sessionId, epoch, key, wait, signal, traceparent }) {

@@ -1,9 +1,12 @@
 import { randomUUID } from "node:crypto";
+import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type { Lease } from "../../gen/ganglion/session/v1/session_service.ts";
 import { pause } from "../driver/pause.ts";
 import type { HeldLease } from "../ports/event-log.ts";
 import type { Leases } from "../ports/leases.ts";
 import type { SessionClient } from "./service-clients.ts";
+
+const SILENT = new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED"]);
 
 /** Leases over gRPC, for one run of this process. */
 export function createGrpcLeases(client: SessionClient): Leases {
@@ -15,7 +18,13 @@ export function createGrpcLeases(client: SessionClient): Leases {
     },
 
     async acquire(sessionId = "") {
-      const { lease } = await client.acquireLease({ sessionId, bootId }, { timeoutMs: 5000 });
+      // The same id on the second try: an answer that was lost must not leave a session held by nobody's run.
+      const request = { sessionId, bootId, requestId: randomUUID() };
+      const ask = () => client.acquireLease(request, { timeoutMs: 5000 });
+      const { lease } = await ask().catch((error: unknown) => {
+        if (GanglionError.is(error) && SILENT.has(error.code)) return ask();
+        throw error;
+      });
       return lease && held(lease);
     },
 

@@ -30,6 +30,10 @@ export function createGrpcMcpServers(client: McpProxyClient): McpServers {
       return callOf(call);
     },
 
+    async cancel({ key, ...scope }) {
+      await client.cancelCall({ key }, options(scope, 10_000));
+    },
+
     async lookUp({ key, ...scope }) {
       try {
         const { call, isRunning } = await client.getCall({ key }, options(scope, 5000));

@@ -67,7 +67,13 @@ function callBody(
       // A name that was never offered runs nowhere; the model is told (settle-call.ts).
       return {
         $case: "agentToolUse",
-        value: { ...value, name: call.name, permission: PERMISSION.DENY, policy: "unknown_tool" },
+        value: {
+          ...value,
+          // As much of it as the log takes; it is for reading only.
+          name: call.name.slice(0, 128) || "unknown",
+          permission: PERMISSION.DENY,
+          policy: "unknown_tool",
+        },
       };
   }
 }

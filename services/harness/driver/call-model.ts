@@ -8,7 +8,7 @@ import { retryDelay } from "../domain/retry-delay.ts";
 import { sha256 } from "../domain/sha256.ts";
 import { toolCatalog } from "../domain/tool-catalog.ts";
 import type { NewEvent } from "../ports/event-log.ts";
-import { type Answer, type AnswerListener, ModelError } from "../ports/model.ts";
+import { type Answer, type AnswerListener, ModelError, type ModelErrorInit } from "../ports/model.ts";
 import { answerEvents, previewType } from "./answer-events.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { failTurn } from "./fail-turn.ts";
@@ -39,13 +39,14 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
   const interrupt = interruptSignal(log);
   const startedAt = performance.now();
   const durationMs = (): bigint => BigInt(Math.round(performance.now() - startedAt));
+  const signal = AbortSignal.any([interrupt.signal, ctx.stop, ctx.signal]);
   let answer: Answer;
   try {
     answer = await ctx.ports.model.ask({
       body,
-      token: await sessionToken(ctx),
+      token: await sessionToken(ctx, signal),
       listener: previewListener(ctx, ids),
-      signal: AbortSignal.any([interrupt.signal, ctx.stop, ctx.signal]),
+      signal,
       traceparent: ctx.traceparent,
     });
   } catch (error) {
@@ -158,14 +159,28 @@ async function noteFailure(
   interrupt.dispose();
 }
 
-async function sessionToken(ctx: DriveContext): Promise<string> {
+async function sessionToken(ctx: DriveContext, signal: AbortSignal): Promise<string> {
+  const stopped = Promise.withResolvers<never>();
+  const stop = (): void => stopped.reject(new ModelError(INTERRUPTED));
+  signal.addEventListener("abort", stop);
+  if (signal.aborted) stop();
   try {
-    return await ctx.token.get();
+    return await Promise.race([ctx.token.get(), stopped.promise]);
   } catch (error) {
     if (saysLeaseIsLost(error)) throw new LeaseLost("no token for this epoch", { cause: error });
     throw error;
+  } finally {
+    signal.removeEventListener("abort", stop);
   }
 }
+
+const INTERRUPTED: ModelErrorInit = {
+  reason: "INTERRUPTED",
+  part: PART.BRAIN,
+  errorType: "unknown_error",
+  message: "The request was stopped.",
+  isRetryable: false,
+};
 
 function asModelError(error: unknown): ModelError {
   if (error instanceof ModelError) return error;

@@ -35,7 +35,7 @@ function consumeInput(ctx: DriveContext, reason: string): NewEvent[] {
     $case: "spanModelRequestStart",
     value: {
       consumedPosition: ctx.log.state.position,
-      model: ctx.log.state.agent?.model.id ?? "",
+      model: ctx.log.state.agent?.model.id || "unknown",
       contextStrategy: CONTEXT_STRATEGY,
       requestSha256: Buffer.alloc(0),
       attempt: 1,

@@ -10,7 +10,7 @@ import { lookUpExecution } from "./look-up-execution.ts";
 import { callResult, statusRunning } from "./new-events.ts";
 import { finish, refOf, unknown } from "./run-in-hand.ts";
 
-/** Closes what is open with an error result and goes idle, without asking the model (B005, B007). */
+/** Stops what runs, closes what is open, and goes idle, without asking the model (B005, B007). */
 export async function interruptTurn(ctx: DriveContext, calls: readonly Call[]): Promise<void> {
   const results = await Promise.all(calls.map((call) => closeCall(ctx, call)));
   // A session that waits for its client is idle: nothing may follow an idle until work begins again.
@@ -19,65 +19,42 @@ export async function interruptTurn(ctx: DriveContext, calls: readonly Call[]): 
 }
 
 async function closeCall(ctx: DriveContext, call: Call): Promise<NewEvent> {
-  if (call.kind === "custom")
+  if (call.kind === "custom") {
     return callResult(call, unknown("The user interrupted before the client answered"));
+  }
   const wasAllowed = call.permission === PERMISSION.ALLOW || call.confirmation?.isAllowed === true;
   if (!wasAllowed) return callResult(call, notRun("The user interrupted before this call was allowed."));
-  // This driver cancelled it just now; the host kills what runs.
-  if (ctx.attempted.has(call.id)) return callResult(call, cancelled());
-  if (ctx.ownCalls.has(call.id))
-    return callResult(call, notRun("The user interrupted before this call was run."));
-  return closeForeign(ctx, call);
+  if (ctx.ownCalls.has(call.id) && !ctx.attempted.has(call.id)) return callResult(call, notRun(NOT_BEGUN));
+  // Cancelled and asked for, but not for long: the user waits (B007).
+  const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(ctx.patience.interruptMs)]);
+  return call.kind === "mcp" ? closeMcp(ctx, call, signal) : closeInHand(ctx, call, signal);
 }
 
-/** Another brain may have begun it: ask, but not for long. */
-async function closeForeign(ctx: DriveContext, call: Call): Promise<NewEvent> {
-  const forMs = ctx.patience.interruptMs;
-  const signal = AbortSignal.any([ctx.signal, AbortSignal.timeout(forMs)]);
-  if (call.kind === "mcp") {
-    const found = await lookUpMcpCall(ctx, call, signal, forMs, false);
-    if (found.kind === "known") return finishMcp(call, found.value);
-    if (found.kind === "never")
-      return callResult(call, notRun("The user interrupted before this call was run."));
-    return callResult(call, unknown("The user interrupted"));
-  }
+async function closeInHand(ctx: DriveContext, call: Call, signal: AbortSignal): Promise<NewEvent> {
   const ref = refOf(ctx, call, signal);
-  const found = await lookUpExecution(ctx, ref, { wait: false, forMs });
+  const once = { wait: false, forMs: ctx.patience.interruptMs };
+  const addresses = [...new Set([...ctx.log.state.sandboxAddrs, ctx.ports.hands.address])];
+  await Promise.all(addresses.map((address) => ctx.ports.hands.cancel({ ...ref, address }).catch(() => {})));
+  const found = await lookUpExecution(ctx, ref, once);
   if (found.kind === "known") return finish(ctx, call, found.value);
-  if (found.kind === "never")
-    return callResult(call, notRun("The user interrupted before this call was run."));
-  if (found.kind === "running") {
-    await stopRunning(ctx, call, found.address, signal);
-    return callResult(call, cancelled());
-  }
-  return callResult(call, unknown("The user interrupted"));
+  if (found.kind === "never" && !ctx.attempted.has(call.id)) return callResult(call, notRun(NOT_BEGUN));
+  return callResult(call, found.kind === "never" ? cancelled() : unknown("The user interrupted"));
 }
 
-/** Attaches to a run under its key and cancels: the host kills the command and everything it started. */
-async function stopRunning(
-  ctx: DriveContext,
-  call: Call,
-  address: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const { hand } = ctx.log.state;
-  if (!hand) return;
-  const attached = new AbortController();
-  const run = ctx.ports.hands
-    .execute({
-      ...refOf(ctx, call, AbortSignal.any([signal, attached.signal])),
-      address,
-      handId: hand.id,
-      name: call.name,
-      inputJson: call.inputJson,
-      timeoutMs: 1,
-    })
-    .catch(() => {});
-  // Sent before it is cancelled: a call that never left would reach nobody.
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  attached.abort();
-  await run;
+async function closeMcp(ctx: DriveContext, call: Call, signal: AbortSignal): Promise<NewEvent> {
+  try {
+    const token = await ctx.token.get();
+    await ctx.ports.mcp.cancel({ token, key: call.id, signal, traceparent: ctx.traceparent });
+  } catch {
+    // What is known of the call is asked next; whether it could be cancelled shows there.
+  }
+  const found = await lookUpMcpCall(ctx, call, signal, ctx.patience.interruptMs, false);
+  if (found.kind === "known") return finishMcp(call, found.value);
+  if (found.kind === "never" && !ctx.attempted.has(call.id)) return callResult(call, notRun(NOT_BEGUN));
+  return callResult(call, found.kind === "never" ? cancelled() : unknown("The user interrupted"));
 }
+
+const NOT_BEGUN = "The user interrupted before this call was run.";
 
 function cancelled(): CallResult {
   return {

@@ -8,13 +8,14 @@ import { runInHand } from "./run-in-hand.ts";
 
 /**
  * Runs calls at once and appends their results in call order, each as soon as all before it are in (B014). Returns
- * early when the session is interrupted; what is open then is closed by the interrupt.
+ * early when the session is interrupted, which closes what is open, or given away: then what runs goes on without this
+ * brain and the next one attaches to it.
  */
 export async function runCalls(ctx: DriveContext, calls: readonly Call[]): Promise<void> {
   if (ctx.log.state.status !== "running") await ctx.log.append([statusRunning()], ctx.traceparent);
   const interrupt = interruptSignal(ctx.log);
   const over = new AbortController();
-  const signal = AbortSignal.any([interrupt.signal, ctx.signal, over.signal]);
+  const signal = AbortSignal.any([interrupt.signal, ctx.stop, ctx.signal, over.signal]);
   const results: (NewEvent | undefined)[] = calls.map(() => undefined);
   try {
     const running = calls.map(async (call, i) => {

@@ -40,7 +40,8 @@ export async function readAnswer(
       }
       case "content_block_start": {
         const builder = new AnswerBlockBuilder(indexOf(event), slice(data, "content_block"));
-        if (builders.has(builder.index)) throw malformed();
+        const hasType = builder.type !== "" && builder.type.length <= 64;
+        if (builders.has(builder.index) || !hasType) throw malformed();
         builders.set(builder.index, builder);
         progress.firstTokenMs ??= elapsedMs();
         listener.onBlockStart(builder.index, builder.type);

@@ -31,7 +31,7 @@ export interface CallRef {
   traceparent: string;
 }
 
-/** The sandbox service, as a brain needs it. */
+/** The sandbox service, as a brain needs it. Aborting a call only lets go of it: what runs goes on. */
 export interface Hands {
   /** Where hands are made now. */
   readonly address: string;
@@ -53,4 +53,6 @@ export interface Hands {
   ): Promise<HandExecution>;
   /** Runs nothing. */
   lookUp(call: CallRef & { address: string; wait: boolean }): Promise<Knowledge<HandExecution>>;
+  /** Kills a run and answers when nothing of it runs any more; a key that does not run is left as it is. */
+  cancel(call: CallRef & { address: string }): Promise<void>;
 }

@@ -27,7 +27,7 @@ export interface McpScope {
   traceparent: string;
 }
 
-/** MCP servers behind the credential proxy, as a brain needs them. */
+/** MCP servers behind the credential proxy, as a brain needs them. Aborting a call only lets go of it: it goes on. */
 export interface McpServers {
   listTools(request: McpScope & { serverName: string }): Promise<McpTool[]>;
   call(
@@ -41,4 +41,6 @@ export interface McpServers {
   ): Promise<McpCall>;
   /** Calls nothing. */
   lookUp(request: McpScope & { key: string }): Promise<Knowledge<McpCall>>;
+  /** Gives up a call that is under way; any other key is left as it is. */
+  cancel(request: McpScope & { key: string }): Promise<void>;
 }

@@ -19,7 +19,7 @@ interface Request {
 
 describe("projecting a log to a request", () => {
   it("shows head and tail of a tool's output that is too long, and keeps all of it in the log [B031]", () => {
-    const state = foldAll(session(), turn("bash", [text("a".repeat(150_000) + "THE END")]));
+    const state = foldAll(session(), turn("bash", [text(`${"a".repeat(150_000)}THE END`)]));
     const [result] = results(project(state));
     const shown = result?.content?.[0]?.text ?? "";
     assert.ok(shown.length < 101_000, String(shown.length));

@@ -26,7 +26,10 @@ export class ListModel implements Model {
     const step = this.steps.shift();
     if (!step) throw new Error("the model was asked more often than the test says");
     if (step instanceof ModelError) throw step;
-    if (typeof step === "function") return step(signal);
+    if (typeof step === "function") {
+      if (signal.aborted) throw modelFailure("INTERRUPTED", false);
+      return step(signal);
+    }
     for (const block of step.blocks) listener.onBlockStart(block.index, block.type);
     return step;
   }
@@ -82,14 +85,25 @@ export function unreachable(): GanglionError {
   return new GanglionError({ code: "UNAVAILABLE", reason: "UNREACHABLE", message: "cannot be reached" });
 }
 
-type Command = (signal: AbortSignal) => Promise<Partial<HandExecution>>;
+type Command = () => Promise<Partial<HandExecution>>;
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const give = (): void => reject(new Error("let go"));
+    if (signal.aborted) give();
+    else signal.addEventListener("abort", give);
+  });
+}
 
 /** A host of hands with a journal. Commands are run once per key. */
 export class JournalHands implements Hands {
   readonly address = "127.0.0.1:1";
   readonly journal = new Map<string, Knowledge<HandExecution>>();
   readonly runs: string[] = [];
+  readonly cancelled: string[] = [];
   readonly commands = new Map<string, Command>();
+  readonly #running = new Map<string, Promise<HandExecution>>();
+  readonly #kills = new Map<string, AbortController>();
   provisioned = 0;
   isReachable = true;
 
@@ -101,15 +115,31 @@ export class JournalHands implements Hands {
 
   async execute({ key, handId, inputJson, signal }: Parameters<Hands["execute"]>[0]): Promise<HandExecution> {
     if (!this.isReachable) throw unreachable();
-    const known = this.journal.get(key);
-    if (known?.kind === "known") return known.value;
-    const { command } = JSON.parse(Buffer.from(inputJson).toString("utf8")) as { command: string };
-    this.runs.push(command);
+    let running = this.#running.get(key);
+    if (!running) {
+      const { command } = JSON.parse(Buffer.from(inputJson).toString("utf8")) as { command: string };
+      this.runs.push(command);
+      running = this.#run(key, handId, this.commands.get(command) ?? (async () => ({ output: command })));
+      this.#running.set(key, running);
+    }
+    // Letting go of the call leaves the run alone.
+    return Promise.race([running, aborted(signal)]);
+  }
+
+  async #run(key: string, handId: string, command: Command): Promise<HandExecution> {
+    const kill = new AbortController();
+    this.#kills.set(key, kill);
     this.journal.set(key, { kind: "running" });
-    const partial = await (this.commands.get(command) ?? (async () => ({ output: command })))(signal);
-    const value = { ...EXECUTED, handId, ...partial };
+    const killed = aborted(kill.signal).catch(() => ({ outcome: 4, isError: true }) as const);
+    const value = { ...EXECUTED, handId, ...(await Promise.race([command(), killed])) };
     this.journal.set(key, { kind: "known", value });
     return value;
+  }
+
+  async cancel({ key }: Parameters<Hands["cancel"]>[0]): Promise<void> {
+    this.cancelled.push(key);
+    this.#kills.get(key)?.abort();
+    await this.#running.get(key);
   }
 
   async lookUp({ key }: Parameters<Hands["lookUp"]>[0]): Promise<Knowledge<HandExecution>> {
@@ -151,6 +181,8 @@ export class MapMcp implements McpServers {
     this.calls.push(name);
     return { ...MCP_ANSWERED, ...this.answer };
   }
+
+  async cancel(): Promise<void> {}
 
   async lookUp({ key }: Parameters<McpServers["lookUp"]>[0]): Promise<Knowledge<McpCall>> {
     return this.journal.get(key) ?? { kind: "never" };
