@@ -38,6 +38,7 @@ export interface EmbeddedVault {
 }
 
 const WRAP_TTL = "300s";
+const INIT_TIMEOUT_MS = 300_000;
 
 /**
  * openEmbeddedVault makes a started vault ready, at the first start and at every later one: keys on the first,
@@ -47,7 +48,7 @@ const WRAP_TTL = "300s";
 export async function openEmbeddedVault(vault: EmbeddedVault): Promise<BootstrapResult> {
   const { http, keysFile } = vault;
   const keys = await initialize(http, keysFile);
-  await unseal(http, keys.unsealKey, vault.activeWithinMs ?? 30_000);
+  await unseal(http, keys.unsealKey, vault.activeWithinMs ?? 60_000);
   const isCurrent = keys.configuration === configurationDigest();
   if (isCurrent && keys.supervisorToken !== undefined && keys.rootToken === undefined) {
     if (await renewSupervisorToken(http, keys.supervisorToken)) {
@@ -107,7 +108,13 @@ async function initialize(http: VaultHttp, keysFile: string): Promise<VaultKeys>
     if (!keys) throw new Error(`the vault has data but its unseal key is gone (${keysFile})`);
     return keys;
   }
-  const made = (await http.call("PUT", "sys/init", { body: { secret_shares: 1, secret_threshold: 1 } })).body;
+  // An answer that comes too late would take the only copy of the key with it.
+  const made = (
+    await http.call("PUT", "sys/init", {
+      body: { secret_shares: 1, secret_threshold: 1 },
+      timeoutMs: INIT_TIMEOUT_MS,
+    })
+  ).body;
   const keys: VaultKeys = {
     unsealKey: (made.keys_base64 as [string])[0],
     rootToken: made.root_token as string,
@@ -118,7 +125,8 @@ async function initialize(http: VaultHttp, keysFile: string): Promise<VaultKeys>
 
 async function unseal(http: VaultHttp, unsealKey: string, withinMs: number): Promise<void> {
   const { body } = await http.call("GET", "sys/seal-status");
-  if (body.sealed === true) await http.call("PUT", "sys/unseal", { body: { key: unsealKey } });
+  if (body.sealed === true)
+    await http.call("PUT", "sys/unseal", { body: { key: unsealKey }, timeoutMs: withinMs });
   // A server that can have standbys is one itself for a moment: it answers 429 and takes no writes. [B117]
   for (const deadline = Date.now() + withinMs; ; ) {
     const { status } = await http.call("GET", "sys/health", { accept: [429, 472, 473, 501, 503] });

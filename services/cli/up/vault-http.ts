@@ -1,4 +1,5 @@
 import { Agent, request } from "undici";
+import { checkVaultServer } from "../../common/tls/check-vault-server.ts";
 
 /** Where a Vault or OpenBao is and whom to trust as it. */
 export interface VaultAddress {
@@ -15,6 +16,8 @@ export interface VaultCall {
   readonly body?: Readonly<Record<string, unknown>>;
   /** Asks for the answer in a wrapping token that lives this long, for example "120s". */
   readonly wrapTtl?: string;
+  /** Instead of the address's own. */
+  readonly timeoutMs?: number;
   /** Statuses that are answers, not failures, besides 2xx. */
   readonly accept?: readonly number[];
 }
@@ -59,6 +62,7 @@ export class VaultHttp {
     this.#agent = new Agent({
       connect: {
         minVersion: "TLSv1.2",
+        checkServerIdentity: checkVaultServer,
         ...(address.caPem === undefined ? {} : { ca: address.caPem }),
         timeout: address.timeoutMs ?? TIMEOUT_MS,
       },
@@ -88,7 +92,7 @@ export class VaultHttp {
       const reply = await request(new URL(`/v1/${path}`, this.address.addr), {
         method: method as "GET",
         dispatcher: this.#agent,
-        signal: AbortSignal.timeout(timeoutMs ?? TIMEOUT_MS),
+        signal: AbortSignal.timeout(call.timeoutMs ?? timeoutMs ?? TIMEOUT_MS),
         headers: {
           "x-vault-request": "true",
           ...(namespace === undefined ? {} : { "x-vault-namespace": namespace }),

@@ -1,8 +1,7 @@
-import type { VaultHttp } from "./vault-http.ts";
-import { VaultRefusal } from "./vault-http.ts";
+import { type VaultHttp, VaultRefusal } from "./vault-http.ts";
 
 /** generateRootToken makes a root token from the unseal key, as `vault operator generate-root` does. */
-export async function generateRootToken(http: VaultHttp, unsealKey: string): Promise<string> {
+export async function generateRootToken(http: Pick<VaultHttp, "call">, unsealKey: string): Promise<string> {
   try {
     // An attempt that was left behind would be in the way.
     await http.call("DELETE", "sys/generate-root/attempt");

@@ -25,8 +25,8 @@ export function readRequest(
   if (operation === "read" && (list === "true" || list === "1")) operation = "list";
   return {
     operation,
-    // Listing a folder and reading what it is named after differ by the operation, not by the slash.
-    path: path.replace(/\/$/, ""),
+    // As in Vault, what is listed is a folder, and policies see it so: `a/*` covers listing `a`.
+    path: path.replace(/\/$/, "") + (operation === "list" ? "/" : ""),
     data: operation === "update" ? body : parameters,
     token: tokenOf(message),
     wrapTtlMs: wrapTtlOf(message),

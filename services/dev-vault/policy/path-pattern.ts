@@ -26,7 +26,7 @@ export function rankPattern(a: string, b: string): number {
 function firstWildcard(pattern: string): number {
   const segments = pattern.split("/");
   const plus = segments.indexOf("+");
-  const atPlus = plus < 0 ? Number.POSITIVE_INFINITY : segments.slice(0, plus).join("/").length;
+  const atPlus = plus < 0 ? Number.POSITIVE_INFINITY : segments.slice(0, plus).join("").length + plus;
   const atGlob = pattern.endsWith("*") ? pattern.length - 1 : Number.POSITIVE_INFINITY;
   return Math.min(atPlus, atGlob, Number.MAX_SAFE_INTEGER);
 }

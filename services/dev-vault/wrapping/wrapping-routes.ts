@@ -14,8 +14,9 @@ export function wrappingRoutes(state: VaultState): Route[] {
   const unwrap = (call: Call): WrappedAnswer => {
     const caller = known(call);
     const token = text(call.data, "token");
-    // The wrapping token may be the caller: its one use is then already spent.
-    const entry = token === "" || token === caller.token ? caller.entry : state.tokens.find(token);
+    // The wrapping token may be the caller: its one use is then already spent, and named in the body as well it is
+    // no longer found. A real server fails there too.
+    const entry = token === "" ? caller.entry : state.tokens.find(token);
     if (!entry?.wrapped) throw badRequest(NO_WRAPPING_TOKEN);
     state.tokens.revoke(entry.hash);
     return entry.wrapped;

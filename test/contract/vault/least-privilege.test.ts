@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { configureVault } from "../../../services/cli/up/vault-configuration.ts";
 import { createSessionToken, loginAsProxy, newSecret, newVaultId } from "./kit/logins.ts";
 import { rawCall } from "./kit/raw-call.ts";
-import { type SharedVault, sharedVault } from "./kit/test-vault.ts";
+import { type SharedVault, SLOW_MS, sharedVault } from "./kit/test-vault.ts";
 
 /** What each identity may do where; anything else must be "deny". */
 const PATHS = {
@@ -46,7 +46,8 @@ describe("what each identity may do at Vault", () => {
   // Begins with the whole of the first id: a glob that is not closed by a slash would cover it.
   const siblingId = `${ownId}b`;
 
-  before(async () => {
+  before(async function () {
+    this.timeout(SLOW_MS);
     vault = await sharedVault();
     proxy = (await loginAsProxy(vault)).client_token;
   });

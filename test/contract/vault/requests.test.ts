@@ -10,6 +10,7 @@ import { rawCall } from "./kit/raw-call.ts";
 import {
   type LocalVault,
   type SharedVault,
+  SLOW_MS,
   sharedVault,
   startVault,
   writeCertificates,
@@ -18,7 +19,8 @@ import {
 describe("requests and their errors", () => {
   let vault: SharedVault;
 
-  before(async () => {
+  before(async function () {
+    this.timeout(SLOW_MS);
     vault = await sharedVault();
   });
 
@@ -82,7 +84,7 @@ describe("our own calls to Vault", () => {
   const servers: Server[] = [];
 
   before(async function () {
-    this.timeout(60_000);
+    this.timeout(120_000);
     folder = await startVault();
   });
 
@@ -94,9 +96,13 @@ describe("our own calls to Vault", () => {
     await folder.stop();
   });
 
-  async function answerWith(handler: Parameters<typeof createServer>[1]): Promise<string> {
-    const read = (name: string) => readFileSync(join(folder.tlsDir, name));
-    const server = createServer({ cert: read("cert.pem"), key: read("key.pem") }, handler);
+  const own = (name: string) => readFileSync(join(folder.tlsDir, name));
+
+  async function answerWith(
+    handler: Parameters<typeof createServer>[1],
+    identity: { cert: Buffer; key: Buffer } = { cert: own("cert.pem"), key: own("key.pem") },
+  ): Promise<string> {
+    const server = createServer(identity, handler);
     servers.push(server);
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -161,6 +167,30 @@ describe("our own calls to Vault", () => {
     const http = new VaultHttp({ addr: folder.address.addr, caPem });
     assert.equal((await refusal(http, "hvs.secret")).status, 0);
     await http.close();
+  });
+
+  it("speak to no other service of the mesh that has taken the vault's port", async () => {
+    for (const [service, isTaken] of [
+      ["harness", false],
+      ["vault", true],
+    ] as const) {
+      const tlsDir = join(folder.folder, `tls-${service}`);
+      const caPem = await writeCertificates(tlsDir, service);
+      const read = (name: string) => readFileSync(join(tlsDir, name));
+      let seen = 0;
+      const addr = await answerWith(
+        (_message, reply) => {
+          seen += 1;
+          reply.end("{}");
+        },
+        { cert: read("cert.pem"), key: read("key.pem") },
+      );
+      const http = new VaultHttp({ addr, caPem });
+      if (isTaken) assert.equal((await http.call("GET", "sys/mounts", { token: "hvs.secret" })).status, 200);
+      else assert.equal((await refusal(http, "hvs.secret")).status, 0);
+      assert.equal(seen, isTaken ? 1 : 0);
+      await http.close();
+    }
   });
 
   it("use https only", () => {

@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { newSecret, newVaultId } from "./kit/logins.ts";
 import { rawCall } from "./kit/raw-call.ts";
-import { type SharedVault, sharedVault } from "./kit/test-vault.ts";
+import { type SharedVault, SLOW_MS, sharedVault } from "./kit/test-vault.ts";
 
 describe("KV version 2", () => {
   let vault: SharedVault;
   let path: string;
 
-  before(async () => {
+  before(async function () {
+    this.timeout(SLOW_MS);
     vault = await sharedVault();
   });
 

@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
 import { createSessionToken, type Issued, loginAsProxy, newSecret, newVaultId } from "./kit/logins.ts";
 import { rawCall } from "./kit/raw-call.ts";
-import { type SharedVault, sharedVault } from "./kit/test-vault.ts";
+import { type SharedVault, SLOW_MS, sharedVault } from "./kit/test-vault.ts";
 
 describe("Vault tokens of sessions", () => {
   let vault: SharedVault;
   let proxy: Issued;
 
-  before(async () => {
+  before(async function () {
+    this.timeout(SLOW_MS);
     vault = await sharedVault();
     proxy = await loginAsProxy(vault);
   });

@@ -4,7 +4,7 @@ import { rawCall } from "./kit/raw-call.ts";
 import { becomesActive, initVault, type LocalVault, startVault } from "./kit/test-vault.ts";
 
 describe("the states of a vault", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let vault: LocalVault;
   let keys: { unsealKey: string; rootToken: string };
 

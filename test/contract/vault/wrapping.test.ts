@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
 import { wrapSecretId } from "../../../services/cli/up/vault-bootstrap.ts";
 import { rawCall } from "./kit/raw-call.ts";
-import { type SharedVault, sharedVault } from "./kit/test-vault.ts";
+import { type SharedVault, SLOW_MS, sharedVault } from "./kit/test-vault.ts";
 
 describe("wrapped logins", () => {
   let vault: SharedVault;
 
-  before(async () => {
+  before(async function () {
+    this.timeout(SLOW_MS);
     vault = await sharedVault();
   });
 
@@ -95,6 +96,13 @@ describe("wrapped logins", () => {
     assert.equal(opened.status, 200);
     assert.deepEqual(opened.body.data, { value: "inside" });
     assert.equal((await open()).status, 400);
+  });
+
+  it("is named once: in the header and in the body it is refused", async () => {
+    const { wrapped_secret_id: token } = await wrapSecretId(vault.http, vault.supervisorToken);
+    const reply = await rawCall(vault.address, "POST", "/v1/sys/wrapping/unwrap", { token, json: { token } });
+    assert.ok(reply.status >= 400, `${reply.status}`);
+    assert.equal(reply.body.data, undefined);
   });
 
   it("needs a token to open with, and a time to live to wrap with", async () => {

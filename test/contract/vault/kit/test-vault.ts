@@ -14,6 +14,8 @@ import { type VaultAddress, VaultHttp } from "../../../../services/cli/up/vault-
 import { AUDIT_FILE, chooseVault, type VaultServer } from "../../../../services/cli/up/vault-server.ts";
 import { createAuthority, issueCertificate } from "../../../../services/common/tls/issue-certificate.ts";
 
+/** A real server takes its time to become active. */
+export const SLOW_MS = 120_000;
 const CHECKOUT = resolve(import.meta.dirname, "../../../..");
 
 /** A vault of the test's own: the development vault, or the `vault` or `bao` on PATH. */
@@ -91,9 +93,12 @@ export async function startVault(): Promise<LocalVault> {
 
 /** initVault makes the keys of an empty vault and opens it. */
 export async function initVault(http: VaultHttp): Promise<{ unsealKey: string; rootToken: string }> {
-  const { body } = await http.call("PUT", "sys/init", { body: { secret_shares: 1, secret_threshold: 1 } });
+  const { body } = await http.call("PUT", "sys/init", {
+    body: { secret_shares: 1, secret_threshold: 1 },
+    timeoutMs: SLOW_MS,
+  });
   const unsealKey = (body.keys_base64 as [string])[0];
-  await http.call("PUT", "sys/unseal", { body: { key: unsealKey } });
+  await http.call("PUT", "sys/unseal", { body: { key: unsealKey }, timeoutMs: SLOW_MS });
   await becomesActive(http);
   return { unsealKey, rootToken: body.root_token as string };
 }
@@ -162,11 +167,11 @@ export function isRealVault(): boolean {
   return chooseVault({ ...nothing, path: process.env.PATH ?? "" }).kind !== "dev-vault";
 }
 
-/** writeCertificates makes an authority and the certificate of a vault; it returns the authority. */
-export async function writeCertificates(folder: string): Promise<string> {
+/** writeCertificates makes an authority and the certificate of a service; it returns the authority. */
+export async function writeCertificates(folder: string, service = "vault"): Promise<string> {
   const authority = await createAuthority();
-  const leaf = await issueCertificate(authority, { service: "vault", instance: "vault" });
-  mkdirSync(folder);
+  const leaf = await issueCertificate(authority, { service, instance: service });
+  mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "ca.pem"), authority.certPem);
   writeFileSync(join(folder, "cert.pem"), leaf.certPem);
   writeFileSync(join(folder, "key.pem"), leaf.keyPem);
