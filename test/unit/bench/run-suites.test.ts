@@ -100,6 +100,11 @@ function twoSuites(): { started: string[]; suites: Suite[] } {
 async function runPicked(suites: Suite[], picked: string[]) {
   const names: string[] = [];
   const output = { say: () => {}, print: (line: string) => void names.push(JSON.parse(line).name) };
-  const problems = await runSuites(suites, new Set(picked), output, new CleanUps(assert.fail));
+  const problems = await runSuites(
+    suites,
+    new Set(picked),
+    output,
+    new CleanUps((error) => assert.fail(String(error))),
+  );
   return { names, problems };
 }

@@ -1,0 +1,37 @@
+// `make bench`: one JSON object a line on standard output, everything else on standard error. ONLY=<prefix> picks.
+// Ends with 0 only if every picked figure was measured.
+import { appendBenchmark } from "./log/append.ts";
+import { CleanUps } from "./report/clean-ups.ts";
+import { pickFigures } from "./report/pick-figures.ts";
+import { defineSuite, runSuites, type Suite } from "./report/run-suites.ts";
+import { startLogStand } from "./stands/log-stand.ts";
+
+const USAGE = 64;
+const say = (line: string): void => void process.stderr.write(`${line}\n`);
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
+
+const SUITES: Suite[] = [
+  defineSuite(startLogStand, [
+    appendBenchmark({ figure: "append_c1_ratio", callers: 1, batch: 1 }),
+    appendBenchmark({ figure: "append_c64_ratio", callers: 64, batch: 1 }),
+    appendBenchmark({ figure: "append_b16_ratio", callers: 1, batch: 16 }),
+  ]),
+];
+
+const names = SUITES.flatMap(({ figures }) => figures);
+const prefix = process.env.ONLY ?? "";
+const picked = pickFigures(names, prefix);
+if (picked.length === 0) {
+  say(`no figure begins with "${prefix}"; there are: ${names.join(", ")}`);
+  process.exit(USAGE);
+}
+const cleanUps = new CleanUps((error) => say(`cleaning up: ${String(error)}`));
+for (const [signal, code] of [
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+] as const) {
+  process.once(signal, () => void cleanUps.run().then(() => process.exit(code)));
+}
+const problems = await runSuites(SUITES, new Set(picked), { say, print }, cleanUps);
+for (const problem of problems) say(`failed: ${problem}`);
+process.exit(problems.length === 0 ? 0 : 1);
