@@ -1,4 +1,6 @@
+import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import { Pool, type PoolConfig } from "pg";
+import { spiffeIdOf } from "../../common/tls/spiffe-id.ts";
 import type { TlsBundle } from "../../common/tls/tls-bundle.ts";
 
 /** Where the database is and how to log in. */
@@ -33,6 +35,7 @@ export function connectionConfig(config: DatabaseConfig): PoolConfig {
         return tls.material().key;
       },
       minVersion: "TLSv1.3",
+      checkServerIdentity: checkPostgresServer,
     },
     application_name: "ganglion mcp-proxy",
     connectionTimeoutMillis: 2000,
@@ -48,4 +51,13 @@ export function createPool(config: DatabaseConfig, onIdleError: (error: Error) =
   const pool = new Pool({ ...connectionConfig(config), max: 12, min: 2, idleTimeoutMillis: 60_000 });
   pool.on("error", onIdleError);
   return pool;
+}
+
+/** A certificate of the mesh must be the database's: any service's would be good for this machine's name. */
+function checkPostgresServer(host: string, certificate: PeerCertificate): Error | undefined {
+  const wrongName = checkServerIdentity(host, certificate);
+  if (wrongName) return wrongName;
+  const isOfMesh = certificate.subjectaltname?.includes("URI:spiffe://ganglion.local/") ?? false;
+  if (!isOfMesh || spiffeIdOf(certificate)?.service === "postgres") return undefined;
+  return new Error("expected the database of the mesh");
 }

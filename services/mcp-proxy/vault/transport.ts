@@ -1,4 +1,5 @@
 import { Agent, request } from "undici";
+import { checkVaultServer } from "../../common/tls/check-vault-server.ts";
 import { VaultFailure } from "./vault-failure.ts";
 
 const TIMEOUT_MS = 4000;
@@ -32,7 +33,12 @@ export interface Transport {
  */
 export function createTransport(caPem: string | undefined): Transport {
   const agent = new Agent({
-    connect: { ...(caPem === undefined ? {} : { ca: caPem }), timeout: 2000, maxCachedSessions: 0 },
+    connect: {
+      ...(caPem === undefined ? {} : { ca: caPem }),
+      checkServerIdentity: checkVaultServer,
+      timeout: 2000,
+      maxCachedSessions: 0,
+    },
     connections: 16,
     headersTimeout: TIMEOUT_MS,
     bodyTimeout: TIMEOUT_MS,
