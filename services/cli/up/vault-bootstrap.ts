@@ -38,6 +38,9 @@ export interface EmbeddedVault {
 }
 
 const WRAP_TTL = "300s";
+/** Each start makes another token at somebody else's Vault: those left behind end within a day. */
+const EXTERNAL_PERIOD = "24h";
+const RENEW_EVERY_MS = 6 * 3_600_000;
 const INIT_TIMEOUT_MS = 300_000;
 
 /**
@@ -66,7 +69,7 @@ export async function bootstrapExternal(
   try {
     await configureVault(http, target.token);
     const warning = await auditWarning(http, target.token, target.auditFile);
-    const supervisorToken = await createSupervisorToken(http, target.token);
+    const supervisorToken = await createSupervisorToken(http, target.token, EXTERNAL_PERIOD);
     return { supervisorToken, warnings: warning === undefined ? [] : [warning] };
   } finally {
     await http.close();
@@ -91,7 +94,16 @@ export async function wrapSecretId(http: VaultHttp, supervisorToken: string): Pr
   };
 }
 
-/** renewSupervisorToken tells whether the token is still good; it must be called more often than every 768 hours. */
+/** keepSupervisorToken renews the token, whichever it is by then, for as long as the process lives or until it is stopped. */
+export function keepSupervisorToken(http: VaultHttp, supervisorToken: () => string): () => void {
+  // One that fails is tried again the next time: four of them fit into the shortest life.
+  const renew = () => void renewSupervisorToken(http, supervisorToken()).catch(() => false);
+  const timer = setInterval(renew, RENEW_EVERY_MS);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+/** renewSupervisorToken tells whether the token is still good. */
 export async function renewSupervisorToken(http: VaultHttp, supervisorToken: string): Promise<boolean> {
   const reply = await http.call("POST", "auth/token/renew-self", {
     token: supervisorToken,

@@ -74,13 +74,17 @@ export async function writePolicies(http: VaultHttp, token: string): Promise<voi
 }
 
 /** createSupervisorToken makes the token that can wrap mcp-proxy's login and do nothing else; it lives while it is renewed. */
-export async function createSupervisorToken(http: VaultHttp, token: string): Promise<string> {
+export async function createSupervisorToken(
+  http: VaultHttp,
+  token: string,
+  period = "768h",
+): Promise<string> {
   const { body } = await http.call("POST", "auth/token/create-orphan", {
     token,
     body: {
       policies: [SUPERVISOR_POLICY],
       no_default_policy: true,
-      period: "768h",
+      period,
       renewable: true,
       display_name: SUPERVISOR_POLICY,
     },

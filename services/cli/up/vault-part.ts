@@ -4,7 +4,13 @@ import { makeFolder } from "./mesh-files.ts";
 import type { PartsContext } from "./parts-context.ts";
 import { baseEnvironment, nodeProgram } from "./service-specs.ts";
 import type { ExternalVault } from "./supervisor-options.ts";
-import { bootstrapExternal, openEmbeddedVault, type VaultLogin, wrapSecretId } from "./vault-bootstrap.ts";
+import {
+  bootstrapExternal,
+  keepSupervisorToken,
+  openEmbeddedVault,
+  type VaultLogin,
+  wrapSecretId,
+} from "./vault-bootstrap.ts";
 import { VAULT_MOUNT } from "./vault-configuration.ts";
 import { VaultHttp } from "./vault-http.ts";
 import { chooseVault } from "./vault-server.ts";
@@ -73,6 +79,7 @@ async function startEmbedded(
   await managed.start(START_TIMEOUT_MS).catch((error: Error) => {
     throw new Error(failure ? `${error.message}\n  ${failure.message}` : error.message);
   });
+  keepSupervisorToken(http, () => token);
   return {
     login: () => wrapSecretId(http, token),
     reload: () => {
@@ -98,6 +105,7 @@ async function useExternal(vault: ExternalVault): Promise<VaultPart> {
   }
   const { supervisorToken, warnings } = await bootstrapExternal({ ...address, token: vault.token });
   for (const warning of warnings) console.error(`vault: ${warning}`);
+  keepSupervisorToken(http, () => supervisorToken);
   return { login: () => wrapSecretId(http, supervisorToken), reload: () => {} };
 }
 

@@ -163,6 +163,11 @@ describe("the bootstrap of somebody else's Vault", () => {
     assert.deepEqual(warnings, []);
     const login = await wrapSecretId(vault.http, supervisorToken);
     assert.equal(login.addr, vault.address.addr);
+    const made = await rawCall(vault.address, "GET", "/v1/auth/token/lookup-self", {
+      token: supervisorToken,
+    });
+    assert.equal(made.body.data.period, 24 * 3600);
+    assert.deepEqual(made.body.data.policies, ["ganglion-supervisor"]);
     const own = await rawCall(vault.address, "GET", "/v1/auth/token/lookup-self", { token: vault.rootToken });
     assert.equal(own.status, 200);
   });
