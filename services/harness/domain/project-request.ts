@@ -1,6 +1,7 @@
 import type { ContentBlock } from "../../gen/ganglion/types/v1/content.ts";
 import { capOutput, limitMedia } from "./cap-output.ts";
 import { LIMITS } from "./limits.ts";
+import { sendableJson } from "./sendable-json.ts";
 import type { AssistantTurn, SessionState, UserTurn } from "./session-state.ts";
 import { blockJson } from "./text-block.ts";
 import { toolCatalog } from "./tool-catalog.ts";
@@ -66,11 +67,11 @@ function projectMessages(state: SessionState): Piece[][] {
 function userBlocks(turn: UserTurn): Piece[][] {
   return turn.content
     .filter((block) => block.type !== "tool_result" && block.type !== "tool_use" && !isEmptyText(block))
-    .map((block) => [verbatim(limitMedia(block))]);
+    .map((block) => [sendableJson(limitMedia(block))]);
 }
 
 function assistantBlocks(turn: AssistantTurn): Piece[][] {
-  return turn.blocks.filter((block) => !isEmptyText(block)).map((block) => [verbatim(block)]);
+  return turn.blocks.filter((block) => !isEmptyText(block)).map((block) => [sendableJson(block)]);
 }
 
 function resultBlocks(turn: AssistantTurn): Piece[][] {
@@ -78,7 +79,7 @@ function resultBlocks(turn: AssistantTurn): Piece[][] {
     if (!call.result) return [];
     const content = capOutput(call.result.content)
       .filter((block) => !isEmptyText(block))
-      .map((block) => [verbatim(block)]);
+      .map((block) => [sendableJson(block)]);
     return [
       [
         `{"type":"tool_result","tool_use_id":${JSON.stringify(call.providerCallId)}`,
@@ -87,12 +88,6 @@ function resultBlocks(turn: AssistantTurn): Piece[][] {
       ],
     ];
   });
-}
-
-function verbatim(block: ContentBlock): Uint8Array {
-  const json = blockJson(block);
-  if (!json) throw new Error(`the content of a ${block.type} block is not in the log`);
-  return json;
 }
 
 /** Only text can be empty in this sense: a redacted thinking block without visible text stays (B010, B011). */

@@ -1,3 +1,4 @@
+import { FAILURES } from "../domain/failures.ts";
 import { PART } from "../domain/proto-values.ts";
 import { ModelError, type ModelErrorInit } from "../ports/model.ts";
 
@@ -56,6 +57,13 @@ const rejected: Kind = {
   part: PART.BRAIN,
 };
 
+const tooLong: Kind = {
+  ...FAILURES.contextExceeded,
+  isRetryable: false,
+};
+// The proxy passes these words on and no others.
+const TOO_LONG = /^(prompt is too long|input length and `max_tokens` exceed context limit)/;
+
 const BY_TYPE: Record<string, Kind> = {
   overloaded_error: overloaded,
   rate_limit_error: rateLimited,
@@ -85,6 +93,8 @@ export function modelErrorOf(response: FailedResponse): ModelError {
   const own = proxyErrorOf(response);
   if (own) return own;
   const type = typeOf(response.body);
+  if (type === "invalid_request_error" && TOO_LONG.test(messageOf(response.body)))
+    return new ModelError(tooLong);
   const kind =
     BY_TYPE[type] ?? (response.status === undefined ? failed : (BY_STATUS[response.status] ?? failed));
   const retryAfterMs = readRetryAfter(response.headers);
@@ -108,8 +118,8 @@ const RETRYABLE = new Set([
 ]);
 
 /** The proxy answers for itself with its own reason, so that the part at fault can be named (law L8). */
-function proxyErrorOf({ status, body, headers }: FailedResponse): ModelError | undefined {
-  const reason = headers?.get("ganglion-error-reason") ?? reasonOf(body);
+function proxyErrorOf({ status, headers }: FailedResponse): ModelError | undefined {
+  const reason = headers?.get("ganglion-reason");
   if (!reason || status === undefined) return undefined;
   const retryAfterMs = readRetryAfter(headers);
   const isRetryable = RETRYABLE.has(reason);
@@ -127,18 +137,19 @@ function partOf(reason: string): ModelErrorInit["part"] {
   return reason.startsWith("UPSTREAM_") ? PART.MODEL : PART.PROXY;
 }
 
-function reasonOf(body: unknown): string | undefined {
-  const error = asObject(asObject(body).error);
-  const reason = error.reason ?? asObject(body).reason;
-  return typeof reason === "string" && /^[A-Z][A-Z0-9_]{2,63}$/.test(reason) ? reason : undefined;
-}
-
 function typeOf(body: unknown): string {
   const type = asObject(asObject(body).error).type;
   return typeof type === "string" ? type : "";
 }
 
+function messageOf(body: unknown): string {
+  const message = asObject(asObject(body).error).message;
+  return typeof message === "string" ? message : "";
+}
+
 function readRetryAfter(headers: Headers | undefined): number | undefined {
+  const ms = headers?.get("retry-after-ms");
+  if (ms && /^\d{1,12}$/.test(ms)) return Number(ms);
   const value = headers?.get("retry-after");
   if (!value) return undefined;
   const seconds = Number(value);

@@ -65,6 +65,15 @@ describe("projecting a log to a request", () => {
     assert.equal(shown(3.6 * 1024 * 1024), "image");
   });
 
+  it("writes a block anew that holds a key twice or nests without end, so that it poisons no later turn", () => {
+    const deep = `{"type":"text","text":"x","deep":${"[".repeat(300)}${"]".repeat(300)}}`;
+    const twice = '{"type":"text","text":"first","text":"last"}';
+    const events = session();
+    events.push({ id: "sevt_odd", type: "user.message", body: { content: [twice, deep] } });
+    const shown = project(foldAll(events)).messages[0]?.content.map((block) => block.text);
+    assert.deepEqual(shown, ["Hello.", "last", "[A text block that nests too deeply to be shown.]"]);
+  });
+
   it("strips a result whose call is not in the conversation [B034]", () => {
     const orphan = { type: "tool_result", tool_use_id: "gone", content: "x" };
     const request = project(foldAll(session(), [said("Hi.", orphan)]));
