@@ -1,6 +1,7 @@
 import type { ServiceError } from "@grpc/grpc-js";
 import { GanglionError } from "../errors/ganglion-error.ts";
 import { asGanglionError, toStatus } from "../errors/to-status.ts";
+import type { Logger } from "../log/create-logger.ts";
 import { TRACEPARENT_KEY } from "../telemetry/trace-context.ts";
 import { type ActiveSpan, endSpan } from "../telemetry/tracing.ts";
 import type { CallContext } from "./call-context.ts";
@@ -87,6 +88,9 @@ export class ActiveCall {
       });
     }
     if (this.#state.draining) throw draining();
+    const { log } = this.#state;
+    const bindings = { trace_id: this.#span.traceId, rpc: this.contract.path };
+    let own: Logger | undefined;
     return {
       principal,
       signal: this.signal,
@@ -96,7 +100,11 @@ export class ActiveCall {
       metadata: this.#call.metadata,
       path: this.contract.path,
       peer: this.#call.getPeer(),
-      log: this.#state.log.child({ trace_id: this.#span.traceId, rpc: this.contract.path }),
+      // Most calls log nothing of their own.
+      get log() {
+        own ??= log.child(bindings);
+        return own;
+      },
       note: (fields) => {
         for (const [key, value] of Object.entries(fields)) {
           this.#notes[key] = typeof value === "bigint" ? value.toString() : value;
@@ -172,7 +180,7 @@ export class ActiveCall {
     this.#ended = true;
     clearTimeout(this.#timer);
     // Whatever the handler left waiting on the signal is released, after success as well.
-    if (!this.#abort.signal.aborted) this.#abort.abort(callOver());
+    if (!this.#abort.signal.aborted) this.#abort.abort(CALL_OVER);
     const state = this.#state;
     state.active.delete(this);
     const seconds = (performance.now() - this.#startedAt) / 1000;
@@ -191,12 +199,12 @@ export class ActiveCall {
       ...(this.#principal ? { role: roleName(this.#principal.role) } : {}),
       ...this.#notes,
     };
-    if (!error) state.log.info(line, "call");
+    if (!error) state.callLog.info(line, "call");
     else if (error.code === "INTERNAL" || error.code === "DATA_LOSS" || error.code === "UNKNOWN") {
-      state.log.error({ ...line, reason: error.reason, err: error.cause ?? error }, "call");
+      state.callLog.error({ ...line, reason: error.reason, err: error.cause ?? error }, "call");
     } else {
       const cause = error.cause === undefined ? {} : { err: error.cause };
-      state.log.info({ ...line, reason: error.reason, ...cause }, "call");
+      state.callLog.info({ ...line, reason: error.reason, ...cause }, "call");
     }
   }
 }
@@ -219,6 +227,5 @@ function deadlineExceeded(): GanglionError {
   });
 }
 
-function callOver(): GanglionError {
-  return new GanglionError({ code: "CANCELLED", reason: "CALL_OVER", message: "the call is over" });
-}
+// One for all: nobody is told of it, and making an error costs a stack trace.
+const CALL_OVER = new GanglionError({ code: "CANCELLED", reason: "CALL_OVER", message: "the call is over" });

@@ -8,6 +8,8 @@ import type { PrincipalResolver } from "./principal.ts";
 export interface ServerState {
   service: string;
   log: Logger;
+  /** For the line of each call, whose fields are ours: it skips the search for what to redact. */
+  callLog: Logger;
   metrics: Metrics;
   tracing: Tracing;
   resolvePrincipal: PrincipalResolver;

@@ -80,6 +80,7 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
   const state: ServerState = {
     service: config.service,
     log,
+    callLog: log.child({}, { redact: [] }),
     metrics: config.metrics ?? createMetrics(config.service, config.instance),
     tracing: config.tracing ?? createTracing(config.service, config.instance),
     resolvePrincipal: config.resolvePrincipal ?? resolveMeshPrincipal,
@@ -110,7 +111,10 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
   }
   health.setServing(true);
   const address = `${config.listen.slice(0, config.listen.lastIndexOf(":"))}:${port}`;
-  log.info({ addr: address, ...(admin ? { admin_addr: admin.address } : {}) }, "listening");
+  // Whoever started the process waits for this line, whatever the level.
+  log
+    .child({}, { level: "info" })
+    .info({ addr: address, ...(admin ? { admin_addr: admin.address } : {}) }, "listening");
   return {
     address,
     adminAddress: admin?.address,

@@ -52,14 +52,14 @@ describe("a service process", () => {
       "session",
     );
     const watch = health.watch({ service: "" });
-    assert.deepEqual((await watch.next()).value, { status: Status.SERVING });
+    assert.equal((await watch.next()).value?.status, Status.SERVING);
     const tails = await Promise.all(Array.from({ length: 50 }, () => open(client)));
     const slow = Array.from({ length: 5 }, () => outcome(client.getSession({ sessionId: "sesn_slow" })));
     // The slow calls have begun once a later call on the same connection was answered.
     await client.getSession({ sessionId: "sesn_1" });
     const startedAt = performance.now();
     service.process.kill("SIGTERM");
-    assert.deepEqual((await watch.next()).value, { status: Status.NOT_SERVING });
+    assert.equal((await watch.next()).value?.status, Status.NOT_SERVING);
     for (const { next } of tails) {
       const error = await next;
       assert.ok(GanglionError.is(error, "DRAINING"), String(error));
