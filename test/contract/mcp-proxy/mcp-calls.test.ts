@@ -1,0 +1,209 @@
+import assert from "node:assert/strict";
+import { newId } from "../../../services/common/ids/new-id.ts";
+import type { CallToolResponse } from "../../../services/gen/ganglion/mcpproxy/v1/mcp_proxy_service.ts";
+import { ToolOutcome } from "../../../services/gen/ganglion/types/v1/event.ts";
+import { startMcpUpstream, type TestMcpUpstream } from "../../kit/mcp-upstream.ts";
+import { type BoundSession, briefly, failureOf, ProxyKit } from "./proxy-kit.ts";
+
+describe("calls to an MCP server", () => {
+  let kit: ProxyKit;
+  let upstream: TestMcpUpstream;
+  let session: BoundSession;
+
+  before(async function () {
+    this.timeout(60_000);
+    upstream = await startMcpUpstream();
+    kit = await ProxyKit.start({ GANGLION_PROXY_ALLOW_HTTP_HOSTS: new URL(upstream.url).host });
+    session = await bound();
+  });
+
+  after(async () => {
+    await kit?.stop();
+    await upstream?.stop();
+  });
+
+  const bound = () => kit.bound({ servers: [{ name: "demo", url: upstream.url, secret: upstream.token }] });
+  const metadata = (of: BoundSession) => ({ metadata: { "ganglion-session-token": of.token } });
+  const call = async (
+    of: BoundSession,
+    name: string,
+    input: object,
+    more: { key?: string; timeoutMs?: number; signal?: AbortSignal } = {},
+  ) => {
+    const timeout =
+      more.timeoutMs === undefined ? undefined : { seconds: 0n, nanos: more.timeoutMs * 1_000_000 };
+    const request = {
+      mcpServerName: "demo",
+      name,
+      inputJson: Buffer.from(JSON.stringify(input)),
+      key: more.key ?? newId("sevt"),
+      timeout,
+    };
+    const options = { ...metadata(of), ...(more.signal ? { signal: more.signal } : {}) };
+    return (await kit.mcp()).callTool(request, options);
+  };
+  const textOf = ({ call: made }: CallToolResponse) =>
+    (made?.content ?? []).map(({ data }) => (data?.$case === "json" ? data.value.toString() : "")).join();
+
+  it("lists the tools and calls one; the server saw the stored token, and each has its three records", async () => {
+    const { tools } = await (await kit.mcp()).listTools({ mcpServerName: "demo" }, metadata(session));
+    assert.ok(tools.some(({ name }) => name === "echo"));
+    const answer = await call(session, "echo", { message: "hello" });
+    assert.match(textOf(answer), /hello/);
+    assert.equal(answer.call?.outcome, ToolOutcome.TOOL_OUTCOME_COMPLETED);
+    assert.equal(answer.call?.isError, false);
+    const records = await kit.records(session.sessionId);
+    const one = ["decision allow", "dispatch", "outcome ok"];
+    assert.deepEqual(briefly(records), [...one, ...one]);
+    assert.equal(records[4]?.callKey, answer.call?.key);
+    assert.equal(records[4]?.target, "echo");
+    assert.equal(records[4]?.requestId, answer.call?.proxyRequestId);
+  });
+
+  it("answers the same key from the journal and calls once [A107]", async () => {
+    const key = newId("sevt");
+    const first = await call(session, "get-sum", { a: 2, b: 3 }, { key });
+    const second = await call(session, "get-sum", { a: 2, b: 3 }, { key });
+    assert.equal(second.call?.isReplayed, true);
+    assert.deepEqual({ ...second.call, isReplayed: false }, first.call);
+    const made = (await upstream.journal.entries()).filter((entry) => entry.tool === "get-sum");
+    assert.equal(made.length, 1);
+    const error = await failureOf(call(session, "get-sum", { a: 2, b: 4 }, { key }));
+    assert.equal(error.reason, "ID_REUSED");
+    const { call: known, isRunning } = await (await kit.mcp()).getCall({ key }, metadata(session));
+    assert.equal(isRunning, false);
+    assert.deepEqual(known?.content, first.call?.content);
+  });
+
+  it("says that a key was never dispatched", async () => {
+    const error = await failureOf((await kit.mcp()).getCall({ key: newId("sevt") }, metadata(session)));
+    assert.equal(error.reason, "CALL_NOT_FOUND");
+  });
+
+  it("gives a tool's own failure as a result", async () => {
+    const answer = await call(session, "no-such-tool", {});
+    assert.equal(answer.call?.isError, true);
+  });
+
+  it("goes on when its caller drops it, and the same key attaches to the same run", async () => {
+    const key = newId("sevt");
+    const dropped = new AbortController();
+    const input = { duration: 2, steps: 4 };
+    const first = call(session, "trigger-long-running-operation", input, { key, signal: dropped.signal });
+    await upstream.journal.waitFor(
+      (entry) => entry.kind === "call" && entry.tool === "trigger-long-running-operation",
+    );
+    dropped.abort();
+    assert.equal((await failureOf(first)).code, "CANCELLED");
+    const running = await (await kit.mcp()).getCall({ key }, metadata(session));
+    assert.equal(running.isRunning, true);
+    const second = await call(session, "trigger-long-running-operation", input, { key });
+    assert.equal(second.call?.outcome, ToolOutcome.TOOL_OUTCOME_COMPLETED);
+    assert.equal(second.call?.isReplayed, true);
+    const calls = (await upstream.journal.entries()).filter(
+      (entry) => entry.kind === "call" && entry.tool === "trigger-long-running-operation",
+    );
+    assert.equal(calls.length, 1);
+  });
+
+  it("gives up a call that is cancelled and tells the server [B093]", async () => {
+    const key = newId("sevt");
+    const first = call(session, "trigger-long-running-operation", { duration: 60, steps: 60 }, { key });
+    await upstream.journal.waitFor(
+      (entry) => JSON.stringify(entry.arguments) === '{"duration":60,"steps":60}',
+    );
+    await (await kit.mcp()).cancelCall({ key }, metadata(session));
+    const answer = await first;
+    assert.equal(answer.call?.outcome, ToolOutcome.TOOL_OUTCOME_CANCELLED);
+    assert.equal(answer.call?.isError, true);
+    await upstream.journal.waitFor((entry) => entry.method === "notifications/cancelled");
+  });
+
+  it("resets its timer whenever the server reports progress [B092]", async () => {
+    const input = { duration: 2, steps: 8 };
+    const answer = await call(session, "trigger-long-running-operation", input, { timeoutMs: 900 });
+    assert.equal(answer.call?.outcome, ToolOutcome.TOOL_OUTCOME_COMPLETED);
+  });
+
+  it("cancels a call that stays silent longer than its timeout", async () => {
+    const input = { duration: 30, steps: 1 };
+    const answer = await call(session, "trigger-long-running-operation", input, { timeoutMs: 400 });
+    assert.equal(answer.call?.outcome, ToolOutcome.TOOL_OUTCOME_CANCELLED);
+    const records = await kit.records(session.sessionId);
+    assert.equal(records.at(-1)?.reason, "timeout");
+  });
+
+  it("refuses from the first call after the session's end, though it worked just before [A131] [L7]", async () => {
+    const own = await bound();
+    await call(own, "echo", { message: "before" });
+    await kit.raiseFence(own.sessionId, 0n, true);
+    const error = await failureOf(call(own, "echo", { message: "after" }));
+    assert.equal(error.code, "UNAUTHENTICATED");
+    assert.equal(error.reason, "SESSION_ENDED");
+    const last = (await kit.records(own.sessionId)).at(-1);
+    assert.equal(`${last?.effect} ${last?.reason}`, "deny SESSION_ENDED");
+  });
+
+  it("refuses the token of an old epoch and takes that of the new one [L7]", async () => {
+    const own = await bound();
+    await kit.raiseFence(own.sessionId, 2n, false);
+    const error = await failureOf(call(own, "echo", { message: "x" }));
+    assert.equal(error.reason, "TOKEN_STALE_EPOCH");
+    const { token } = await kit.lease(own.sessionId, 2n);
+    const answer = await call({ ...own, token }, "echo", { message: "new" });
+    assert.match(textOf(answer), /new/);
+  });
+
+  it("refuses a token that another harness was given [A132]", async () => {
+    const mcp = await kit.mcp("harness-2");
+    const error = await failureOf(mcp.listTools({ mcpServerName: "demo" }, metadata(session)));
+    assert.equal(error.code, "PERMISSION_DENIED");
+    assert.equal(error.reason, "CALLER_MISMATCH");
+  });
+
+  for (const [what, token] of [
+    ["no token [A011]", undefined],
+    ["a made-up token [A011]", "fake"],
+    ["a JWT [A127]", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJzZXNuXzEifQ."],
+  ] as const) {
+    it(`refuses ${what}, with a record of the denial`, async () => {
+      const before = await lastSequence();
+      const options = token === undefined ? {} : { metadata: { "ganglion-session-token": token } };
+      const error = await failureOf((await kit.mcp()).listTools({ mcpServerName: "demo" }, options));
+      assert.equal(error.code, "UNAUTHENTICATED");
+      assert.equal(error.reason, "TOKEN_INVALID");
+      const rows = await kit.sql("ganglion_owner", "SELECT * FROM proxy.audit_records WHERE sequence > $1", [
+        before,
+      ]);
+      assert.deepEqual(
+        rows.map((row) => `${row.kind} ${row.effect} ${row.reason} ${row.caller}`),
+        ["decision deny TOKEN_INVALID spiffe://ganglion.local/harness/harness-1"],
+      );
+    });
+  }
+
+  it("refuses a server that the agent does not name", async () => {
+    const error = await failureOf((await kit.mcp()).listTools({ mcpServerName: "other" }, metadata(session)));
+    assert.equal(error.reason, "MCP_SERVER_NOT_FOUND");
+  });
+
+  it("names every malformed field", async () => {
+    const mcp = await kit.mcp();
+    const bad = {
+      mcpServerName: "",
+      name: "x".repeat(200),
+      inputJson: Buffer.from("[1]"),
+      key: "a b",
+      timeout: undefined,
+    };
+    const error = await failureOf(mcp.callTool(bad, metadata(session)));
+    assert.equal(error.reason, "INVALID_FIELD");
+    assert.deepEqual(
+      error.violations.map(({ field }) => field),
+      ["mcp_server_name", "name", "key", "input_json"],
+    );
+  });
+
+  const lastSequence = async () =>
+    (await kit.sql("ganglion_owner", "SELECT sequence FROM proxy.audit_head"))[0].sequence;
+});
