@@ -48,7 +48,18 @@ const INIT_TIMEOUT_MS = 300_000;
  * unsealing on each, configuration when it changed. Afterwards no root token exists. Call it again after each
  * restart of the vault; a crash at any point is repaired by the next call.
  */
-export async function openEmbeddedVault(vault: EmbeddedVault): Promise<BootstrapResult> {
+export function openEmbeddedVault(vault: EmbeddedVault): Promise<BootstrapResult> {
+  // Two at once would each make keys or tokens that the other does not know of.
+  const running = opening.get(vault.keysFile);
+  if (running) return running;
+  const begun = open(vault).finally(() => opening.delete(vault.keysFile));
+  opening.set(vault.keysFile, begun);
+  return begun;
+}
+
+const opening = new Map<string, Promise<BootstrapResult>>();
+
+async function open(vault: EmbeddedVault): Promise<BootstrapResult> {
   const { http, keysFile } = vault;
   const keys = await initialize(http, keysFile);
   await unseal(http, keys.unsealKey, vault.activeWithinMs ?? 60_000);

@@ -40,8 +40,12 @@ describe("the bootstrap of an embedded vault", function () {
   const lookup = async (token: string) =>
     (await rawCall(vault.address, "GET", "/v1/auth/token/lookup-self", { token })).status;
 
-  it("makes keys, configures, and leaves no root token", async () => {
-    const { supervisorToken, warnings } = await openEmbeddedVault(target);
+  it("makes keys, configures, and leaves no root token, also when asked twice at once", async () => {
+    const [{ supervisorToken, warnings }, other] = await Promise.all([
+      openEmbeddedVault(target),
+      openEmbeddedVault(target),
+    ]);
+    assert.equal(other.supervisorToken, supervisorToken);
     assert.deepEqual(warnings, []);
     const keys = readVaultKeys(keysFile);
     assert.equal(keys?.supervisorToken, supervisorToken);
