@@ -12,7 +12,7 @@ export type SearchAnswer = { text: string } | { error: string };
 
 const GLOB_RESULTS = 200;
 const GREP_CHARS = 100 * 1024;
-const SEARCH_TIMEOUT_MS = 30_000;
+const SEARCH_TIMEOUT_MS = 20_000;
 const WORKER = new URL(`./search-worker.${import.meta.url.split(".").at(-1)}`, import.meta.url);
 
 /** globTool lists files that match a pattern, newest first. */

@@ -52,7 +52,7 @@ function runGlob(job: Extract<SearchJob, { kind: "glob" }>): string {
 }
 
 function runGrep(job: Extract<SearchJob, { kind: "grep" }>): string {
-  const expression = new RegExp(job.pattern, "u");
+  const expression = new RegExp(job.pattern);
   const budget = { left: MAX_ENTRIES };
   const lines: string[] = [];
   let room = job.maxChars;
