@@ -94,5 +94,7 @@ function clientEnvironment(
     GANGLION_CERT: join(operator, "cert.pem"),
     GANGLION_KEY: join(operator, "key.pem"),
     ...Object.fromEntries(addresses),
+    // The short name that the services use for it.
+    GANGLION_PROXY_ADDR: at("mcp-proxy-1"),
   };
 }

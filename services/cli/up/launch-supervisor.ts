@@ -4,6 +4,7 @@ import { closeSync, mkdirSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
+import { compileCache } from "./compile-cache.ts";
 import { openLog } from "./log-files.ts";
 import { CHECKOUT, makeFolder, meshFiles, meshId } from "./mesh-files.ts";
 import { baseEnvironment, nodeProgram } from "./service-specs.ts";
@@ -34,7 +35,7 @@ export async function launchSupervisor(
   const command = supervisorCommand(inside, { publicState, lock: files.lock });
   const child = spawn(command[0] as string, command.slice(1), {
     cwd: "/",
-    env: baseEnvironment(),
+    env: { ...baseEnvironment(), ...compileCache(publicState, undefined) },
     detached: true,
     stdio: ["pipe", "pipe", log],
   }) as ChildProcessByStdio<Writable, Readable, null>;

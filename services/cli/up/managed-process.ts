@@ -16,7 +16,7 @@ export interface ProcessSpec {
   readonly cwd: string;
   readonly user?: SystemUser;
   readonly logFile: string;
-  /** Document for descriptor 3, asked for anew at each start. */
+  /** Document for descriptor 3, asked for anew at each start; the process waits for it. */
   readonly bootstrap?: () => Promise<string>;
   /** Control group to be put into right after the start. */
   readonly cgroup?: string;
@@ -58,7 +58,7 @@ export class ManagedProcess extends EventEmitter<{ change: [] }> {
   /** Starts the process and resolves when it is ready; rejects when it does not get there in time. */
   async start(timeoutMs: number): Promise<void> {
     this.#wanted = true;
-    await this.#spawn();
+    this.#spawn();
     for (const deadline = Date.now() + timeoutMs; !(await this.#probe()); ) {
       if (!this.#wanted) throw new Error(`${this.spec.name} was stopped`);
       if (this.#fatal) throw new Error(this.#fatal);
@@ -82,16 +82,7 @@ export class ManagedProcess extends EventEmitter<{ change: [] }> {
     this.#move("stopped");
   }
 
-  async #spawn(): Promise<void> {
-    let document: string | undefined;
-    try {
-      document = await this.spec.bootstrap?.();
-    } catch (error) {
-      this.lastExit = `has no login: ${(error as Error).message}`;
-      this.#again();
-      return;
-    }
-    if (!this.#wanted) return;
+  #spawn(): void {
     const { command, env, cwd, user, logFile } = this.spec;
     const log = openLog(logFile);
     const startedAt = Date.now();
@@ -101,7 +92,7 @@ export class ManagedProcess extends EventEmitter<{ change: [] }> {
       ...(user ? { uid: user.uid, gid: user.gid } : {}),
       // Its own session: signals to our group and a closing terminal do not reach it.
       detached: true,
-      stdio: ["ignore", log, log, ...(document === undefined ? [] : ["pipe" as const])],
+      stdio: ["ignore", log, log, ...(this.spec.bootstrap ? ["pipe" as const] : [])],
     });
     closeSync(log);
     this.#child = child;
@@ -110,15 +101,24 @@ export class ManagedProcess extends EventEmitter<{ change: [] }> {
     child.once("exit", (code, signal) =>
       this.#ended(child, signal ? `was ended by ${signal}` : `ended with ${code}`, startedAt),
     );
-    if (document !== undefined) {
-      const pipe = child.stdio[3] as Writable;
-      // The process may die before it has read.
-      pipe.on("error", () => {});
-      pipe.end(document);
-    }
+    if (this.spec.bootstrap) this.#handOver(this.spec.bootstrap, child);
     this.record = child.pid === undefined ? undefined : recordOf(child.pid);
     if (this.spec.cgroup && child.pid) joinCgroup(this.spec.cgroup, child.pid);
     this.#move("starting");
+  }
+
+  /** The document comes while the process loads; without one the process cannot live, and is started again later. */
+  #handOver(bootstrap: () => Promise<string>, child: ChildProcess): void {
+    const pipe = child.stdio[3] as Writable;
+    // The process may die before it has read.
+    pipe.on("error", () => {});
+    bootstrap().then(
+      (document) => pipe.end(document),
+      (error: Error) => {
+        console.error(`${this.spec.name} has no login: ${error.message}`);
+        signalGroup(child, "SIGKILL");
+      },
+    );
   }
 
   #ended(child: ChildProcess, how: string, startedAt: number): void {
@@ -136,10 +136,15 @@ export class ManagedProcess extends EventEmitter<{ change: [] }> {
     this.restarts += 1;
     this.#move("waiting");
     this.#timer = setTimeout(() => {
-      this.#spawn().then(
-        () => this.#watchReady(),
-        () => this.#again(),
-      );
+      try {
+        this.#spawn();
+      } catch (error) {
+        // The machine is out of something; it may have it again later.
+        this.lastExit = `could not be started: ${(error as Error).message}`;
+        this.#again();
+        return;
+      }
+      this.#watchReady().catch(() => {});
     }, this.#delayMs);
     this.#delayMs = Math.min(this.#delayMs * 2, MAX_DELAY_MS);
   }

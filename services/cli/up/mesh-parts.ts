@@ -6,7 +6,7 @@ import type { KeptServer, LaunchedServer } from "./kept-server.ts";
 import { ManagedProcess, type ProcessSpec } from "./managed-process.ts";
 import { SERVICES, type ServiceInstance, serviceEnvironment } from "./mesh-services.ts";
 import type { PartsContext } from "./parts-context.ts";
-import { type PostgresPart, type ServiceRole, startEmbedded, useExternal } from "./postgres-part.ts";
+import { embeddedPostgres, externalPostgres, type PostgresPart, type ServiceRole } from "./postgres-part.ts";
 import type { ProcessRecord } from "./process-record.ts";
 import { sandboxSettings } from "./sandbox-settings.ts";
 import { ScriptedModel } from "./scripted-model.ts";
@@ -39,7 +39,7 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
   readonly #processes = new Map<string, ManagedProcess>();
   readonly #servers = new Map<string, KeptServer<LaunchedServer>>();
   readonly #scripted: ScriptedModel | undefined;
-  #postgres: PostgresPart | undefined;
+  readonly #postgres: PostgresPart;
   #vault: VaultPart | undefined;
   #cgroup: DelegatedCgroup | undefined;
   #isStopping = false;
@@ -47,12 +47,24 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
   constructor(context: PartsContext) {
     super();
     this.#context = context;
-    const { options, ports, users, files } = context;
+    const { options, ports, users, files, certificates } = context;
+    this.#postgres = options.postgres
+      ? externalPostgres(options.postgres)
+      : embeddedPostgres({
+          state: options.state,
+          port: ports.postgres as number,
+          tlsDir: certificates.directory("postgres"),
+          ownerTlsDir: certificates.directory("migrations"),
+          user: users.pg,
+          logFile: join(files.logs, "postgres.log"),
+        });
+    if (this.#postgres.server) this.#keep("postgres", this.#postgres.server);
     this.#scripted =
       options.scriptedModel === "off"
         ? undefined
         : ScriptedModel.find({
             checkout: options.checkout,
+            state: options.state,
             port: ports["scripted-model"] as number,
             user: users.model,
             logFile: join(files.logs, "scripted-model.log"),
@@ -77,19 +89,13 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
       return result;
     };
     if (users.sandbox) this.#cgroup = delegateCgroup(options.id, users.sandbox);
-    const postgres = step("postgres", this.#startPostgres());
+    const postgres = step("postgres", this.#postgres.start());
     const vault = step("vault", this.#startVault());
     const launch = (instance: ServiceInstance) => {
-      const needs = {
-        session: [postgres],
-        "mcp-proxy": [postgres, vault],
-        sandbox: [],
-        harness: [],
-        gateway: [],
-      };
       const work = async () => {
-        await Promise.all(needs[instance.service]);
-        await this.#run(this.#serviceSpec(instance));
+        if (instance.service === "session") await postgres;
+        // mcp-proxy is started at once and waits for its login while it loads.
+        await this.#run(this.#serviceSpec(instance, Promise.all([postgres, vault])));
       };
       return step(instance.name, work());
     };
@@ -121,7 +127,7 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
 
   /** Services look at their files by themselves; PostgreSQL has to be told. */
   certificatesChanged(): void {
-    this.#postgres?.server?.current?.reload();
+    this.#postgres.server?.current?.reload();
     this.#vault?.reload();
   }
 
@@ -153,21 +159,6 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
     return [...this.#servers, ...this.#processes];
   }
 
-  async #startPostgres(): Promise<void> {
-    const { options, files, users, ports, certificates } = this.#context;
-    this.#postgres = options.postgres
-      ? await useExternal(options.postgres)
-      : await startEmbedded({
-          state: options.state,
-          port: ports.postgres as number,
-          tlsDir: certificates.directory("postgres"),
-          ownerTlsDir: certificates.directory("migrations"),
-          user: users.pg,
-          logFile: join(files.logs, "postgres.log"),
-          onServer: (server) => this.#keep("postgres", server),
-        });
-  }
-
   async #startVault(): Promise<void> {
     this.#vault = await startVaultPart(this.#context, (process) => {
       this.#processes.set("vault", process);
@@ -180,14 +171,15 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
     server.on("change", () => this.emit("change"));
   }
 
-  #serviceSpec(instance: ServiceInstance): ProcessSpec {
+  #serviceSpec(instance: ServiceInstance, stores: Promise<unknown>): ProcessSpec {
     const { options, files, users, ports, certificates } = this.#context;
     const at = (port: string) => `127.0.0.1:${ports[port]}`;
     const role = instance.cn as ServiceRole;
     const hasDatabase = instance.service === "session" || instance.service === "mcp-proxy";
-    const login = hasDatabase ? this.#postgres?.login(role) : undefined;
+    const login = hasDatabase ? this.#postgres.login(role) : undefined;
     const isProxy = instance.service === "mcp-proxy";
     const bootstrap = async () => {
+      await stores;
       const vault = isProxy ? await this.#vault?.login() : undefined;
       return JSON.stringify({ ...(vault ? { vault } : {}), ...(login ? { postgres: login } : {}) });
     };
@@ -196,6 +188,7 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
       instance,
       ...(home ? { cgroup: home } : {}),
       checkout: options.checkout,
+      state: options.state,
       listen: at(instance.name),
       adminListen: at(`${instance.name}-admin`),
       tlsDir: certificates.directory(instance.name),
@@ -203,7 +196,7 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
       user: users[instance.user],
       settings: serviceEnvironment(instance.service, {
         at,
-        postgres: hasDatabase ? (this.#postgres?.env(role) ?? {}) : {},
+        postgres: hasDatabase ? this.#postgres.env(role) : {},
         scriptedModelUrl: this.#scripted?.url,
         sandbox: instance.service === "sandbox" ? sandboxSettings(this.#context, this.#cgroup) : {},
       }),

@@ -12,8 +12,10 @@ import { type PostgresServer, startPostgres } from "./postgres-server.ts";
 import type { ExternalPostgres } from "./supervisor-options.ts";
 import type { SystemUser } from "./system-user.ts";
 
-/** The database of the mesh, ours or somebody else's. */
+/** The database of the mesh, ours or somebody else's. What services are told of it is known before it runs. */
 export interface PostgresPart {
+  /** Starts it, where it is ours, and brings its schemas up to date. */
+  start(): Promise<void>;
   /** Settings for a service whose role that is. */
   env(role: ServiceRole): Record<string, string>;
   /** Login for descriptor 3; undefined where certificates are the login. */
@@ -27,8 +29,8 @@ export type ServiceRole = "ganglion_session" | "ganglion_proxy";
 
 const SERVICE_ROLES: readonly ServiceRole[] = ["ganglion_session", "ganglion_proxy"];
 
-/** startEmbedded starts PostgreSQL in the state folder and brings its schemas up to date. */
-export async function startEmbedded(options: {
+/** embeddedPostgres is a PostgreSQL in the state folder. */
+export function embeddedPostgres(options: {
   state: string;
   port: number;
   tlsDir: string;
@@ -36,9 +38,7 @@ export async function startEmbedded(options: {
   ownerTlsDir: string;
   user: SystemUser | undefined;
   logFile: string;
-  /** Called before the first start, so that a start that fails can be undone. */
-  onServer: (server: KeptServer<PostgresServer>) => void;
-}): Promise<PostgresPart> {
+}): PostgresPart {
   const log = openLog(options.logFile);
   // Its user passes through this folder to its own.
   makeFolder(join(options.state, "postgres"), 0o711);
@@ -51,18 +51,19 @@ export async function startEmbedded(options: {
       onLog: (line) => void writeSync(log, `${line}\n`),
     }),
   );
-  options.onServer(server);
-  await server.start();
   const read = (file: string) => readFileSync(join(options.ownerTlsDir, file), "utf8");
-  await migrateAll({
-    host: "127.0.0.1",
-    port: options.port,
-    database: DATABASE,
-    user: "ganglion_owner",
-    ssl: { ca: read("ca.pem"), cert: read("cert.pem"), key: read("key.pem"), minVersion: "TLSv1.3" },
-  });
   return {
     server,
+    start: async () => {
+      await server.start();
+      await migrateAll({
+        host: "127.0.0.1",
+        port: options.port,
+        database: DATABASE,
+        user: "ganglion_owner",
+        ssl: { ca: read("ca.pem"), cert: read("cert.pem"), key: read("key.pem"), minVersion: "TLSv1.3" },
+      });
+    },
     env: (role) => ({
       PGHOST: "127.0.0.1",
       PGPORT: String(options.port),
@@ -73,8 +74,8 @@ export async function startEmbedded(options: {
   };
 }
 
-/** useExternal makes roles with random passwords and the schemas in a PostgreSQL that is already there. */
-export async function useExternal(external: ExternalPostgres): Promise<PostgresPart> {
+/** externalPostgres is one that is already there: roles with random passwords and the schemas are made in it. */
+export function externalPostgres(external: ExternalPostgres): PostgresPart {
   const plain = external.sslMode === "disable" || (external.sslMode === undefined && !external.caPem);
   const connection: ClientConfig = {
     host: external.host,
@@ -85,16 +86,19 @@ export async function useExternal(external: ExternalPostgres): Promise<PostgresP
     ...(plain ? {} : { ssl: external.caPem ? { ca: external.caPem } : true }),
   };
   const passwords = new Map(SERVICE_ROLES.map((role) => [role, randomBytes(32).toString("base64url")]));
-  const client = new Client(connection);
-  await client.connect();
-  try {
-    for (const role of SERVICE_ROLES) await ensureRole(client, role, passwords.get(role) as string, external);
-  } finally {
-    await client.end();
-  }
-  await migrateAll(connection);
   return {
     server: undefined,
+    start: async () => {
+      const client = new Client(connection);
+      await client.connect();
+      try {
+        for (const role of SERVICE_ROLES)
+          await ensureRole(client, role, passwords.get(role) as string, external);
+      } finally {
+        await client.end();
+      }
+      await migrateAll(connection);
+    },
     env: (role) => ({
       PGHOST: external.host,
       PGPORT: String(external.port),

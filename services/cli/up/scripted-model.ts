@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
+import { compileCache } from "./compile-cache.ts";
 import type { ProcessSpec } from "./managed-process.ts";
 import { baseEnvironment, nodeProgram } from "./service-specs.ts";
 import type { SystemUser } from "./system-user.ts";
@@ -29,12 +30,17 @@ export class ScriptedModel {
 
   /** How to run it. */
   spec(): ProcessSpec {
-    const { checkout, port, user, logFile } = this.#options;
+    const { checkout, state, port, user, logFile } = this.#options;
     return {
       name: this.name,
       command: [nodeProgram(checkout), this.#program],
       cwd: checkout,
-      env: { ...baseEnvironment(), GANGLION_LISTEN: `127.0.0.1:${port}`, GANGLION_BOOTSTRAP_FD: "3" },
+      env: {
+        ...baseEnvironment(),
+        ...compileCache(state, user),
+        GANGLION_LISTEN: `127.0.0.1:${port}`,
+        GANGLION_BOOTSTRAP_FD: "3",
+      },
       ...(user ? { user } : {}),
       logFile,
       bootstrap: async () => JSON.stringify({ api_key: this.apiKey }),
@@ -45,6 +51,7 @@ export class ScriptedModel {
 
 interface ScriptedModelOptions {
   readonly checkout: string;
+  readonly state: string;
   readonly port: number;
   readonly user: SystemUser | undefined;
   readonly logFile: string;

@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, realpathSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
+import { compileCache } from "./compile-cache.ts";
 import type { ProcessSpec } from "./managed-process.ts";
 import { CHECKOUT } from "./mesh-files.ts";
 import type { ServiceInstance } from "./mesh-services.ts";
@@ -11,6 +12,7 @@ import type { SystemUser } from "./system-user.ts";
 export interface ServiceSpecOptions {
   readonly instance: ServiceInstance;
   readonly checkout: string;
+  readonly state: string;
   readonly listen: string;
   readonly adminListen: string;
   readonly tlsDir: string;
@@ -35,6 +37,7 @@ export function serviceSpec(options: ServiceSpecOptions): ProcessSpec {
     cwd: checkout,
     env: {
       ...baseEnvironment(),
+      ...compileCache(options.state, options.user),
       GANGLION_INSTANCE: instance.name,
       GANGLION_LISTEN: options.listen,
       GANGLION_ADMIN_LISTEN: options.adminListen,

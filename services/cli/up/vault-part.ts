@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { compileCache } from "./compile-cache.ts";
 import { ManagedProcess } from "./managed-process.ts";
 import { makeFolder } from "./mesh-files.ts";
 import type { PartsContext } from "./parts-context.ts";
@@ -58,7 +59,7 @@ async function startEmbedded(
   const managed = new ManagedProcess({
     name: "vault",
     command: server.command,
-    env: { ...baseEnvironment(), ...server.env },
+    env: { ...baseEnvironment(), ...compileCache(options.state, users.vault), ...server.env },
     cwd: server.cwd,
     ...(users.vault ? { user: users.vault } : {}),
     logFile: join(files.logs, "vault.log"),
