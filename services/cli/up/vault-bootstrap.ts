@@ -1,4 +1,3 @@
-import { setTimeout as wait } from "node:timers/promises";
 import {
   configurationDigest,
   configureVault,
@@ -7,9 +6,10 @@ import {
   VAULT_MOUNT,
 } from "./vault-configuration.ts";
 import { type VaultAddress, VaultHttp, VaultRefusal } from "./vault-http.ts";
-import { readVaultKeys, type VaultKeys, writeVaultKeys } from "./vault-keys.ts";
+import { type VaultKeys, writeVaultKeys } from "./vault-keys.ts";
 import { generateRootToken } from "./vault-root-token.ts";
 import { AUDIT_FILE } from "./vault-server.ts";
+import { initializeVault, unsealVault } from "./vault-unseal.ts";
 
 /** mcp-proxy's login, as it stands in the document on descriptor 3. */
 export interface VaultLogin {
@@ -41,7 +41,6 @@ const WRAP_TTL = "300s";
 /** Each start makes another token at somebody else's Vault: those left behind end within a day. */
 const EXTERNAL_PERIOD = "24h";
 const RENEW_EVERY_MS = 6 * 3_600_000;
-const INIT_TIMEOUT_MS = 300_000;
 
 /**
  * openEmbeddedVault makes a started vault ready, at the first start and at every later one: keys on the first,
@@ -51,7 +50,7 @@ const INIT_TIMEOUT_MS = 300_000;
 export function openEmbeddedVault(vault: EmbeddedVault): Promise<BootstrapResult> {
   // Two at once would each make keys or tokens that the other does not know of.
   const running = opening.get(vault.keysFile);
-  if (running) return running;
+  if (running !== undefined) return running;
   const begun = open(vault).finally(() => opening.delete(vault.keysFile));
   opening.set(vault.keysFile, begun);
   return begun;
@@ -61,8 +60,8 @@ const opening = new Map<string, Promise<BootstrapResult>>();
 
 async function open(vault: EmbeddedVault): Promise<BootstrapResult> {
   const { http, keysFile } = vault;
-  const keys = await initialize(http, keysFile);
-  await unseal(http, keys.unsealKey, vault.activeWithinMs ?? 60_000);
+  const keys = await initializeVault(http, keysFile);
+  await unsealVault(http, keys.unsealKey, vault.activeWithinMs ?? 60_000);
   const isCurrent = keys.configuration === configurationDigest();
   if (isCurrent && keys.supervisorToken !== undefined && keys.rootToken === undefined) {
     if (await renewSupervisorToken(http, keys.supervisorToken)) {
@@ -122,41 +121,6 @@ export async function renewSupervisorToken(http: VaultHttp, supervisorToken: str
     accept: [400, 403],
   });
   return reply.status === 200;
-}
-
-async function initialize(http: VaultHttp, keysFile: string): Promise<VaultKeys> {
-  const { body } = await http.call("GET", "sys/init");
-  if (body.initialized === true) {
-    const keys = readVaultKeys(keysFile);
-    if (!keys) throw new Error(`the vault has data but its unseal key is gone (${keysFile})`);
-    return keys;
-  }
-  // An answer that comes too late would take the only copy of the key with it.
-  const made = (
-    await http.call("PUT", "sys/init", {
-      body: { secret_shares: 1, secret_threshold: 1 },
-      timeoutMs: INIT_TIMEOUT_MS,
-    })
-  ).body;
-  const keys: VaultKeys = {
-    unsealKey: (made.keys_base64 as [string])[0],
-    rootToken: made.root_token as string,
-  };
-  writeVaultKeys(keysFile, keys);
-  return keys;
-}
-
-async function unseal(http: VaultHttp, unsealKey: string, withinMs: number): Promise<void> {
-  const { body } = await http.call("GET", "sys/seal-status");
-  if (body.sealed === true)
-    await http.call("PUT", "sys/unseal", { body: { key: unsealKey }, timeoutMs: withinMs });
-  // A server that can have standbys is one itself for a moment: it answers 429 and takes no writes. [B117]
-  for (const deadline = Date.now() + withinMs; ; ) {
-    const { status } = await http.call("GET", "sys/health", { accept: [429, 472, 473, 501, 503] });
-    if (status === 200) return;
-    if (Date.now() > deadline) throw new VaultRefusal("sys/health", status, ["not active after unsealing"]);
-    await wait(50);
-  }
 }
 
 async function configureAsRoot(vault: EmbeddedVault, keys: VaultKeys): Promise<BootstrapResult> {
