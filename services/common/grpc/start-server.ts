@@ -52,6 +52,11 @@ export interface ServerConfig {
   slowConsumerMs?: number;
   drainGraceMs?: number;
   maxConnectionAgeMs?: number;
+  /** Per connection. Default 10,000. */
+  maxConcurrentStreams?: number;
+  /** Ping interval and how long a ping may stay unanswered. Default 30 s and 10 s. */
+  keepaliveMs?: number;
+  keepaliveTimeoutMs?: number;
   /** Signals and escaped errors end the process. Default true; false in tests that start servers in their own process. */
   ownsProcess?: boolean;
 }
@@ -129,10 +134,11 @@ function serverOptions(config: ServerConfig) {
   return {
     "grpc.max_receive_message_length": MAX_MESSAGE_BYTES,
     "grpc.max_send_message_length": MAX_MESSAGE_BYTES,
-    "grpc.max_concurrent_streams": 1000,
+    // The gateway carries the watches of all its clients over one connection.
+    "grpc.max_concurrent_streams": config.maxConcurrentStreams ?? 10_000,
     // Finds readers that vanished without a word [B130]; clients do not police a server's pings.
-    "grpc.keepalive_time_ms": 30_000,
-    "grpc.keepalive_timeout_ms": 10_000,
+    "grpc.keepalive_time_ms": config.keepaliveMs ?? 30_000,
+    "grpc.keepalive_timeout_ms": config.keepaliveTimeoutMs ?? 10_000,
     // New calls move to a connection made with the peer's renewed certificate; open streams go on.
     "grpc.max_connection_age_ms": config.maxConnectionAgeMs ?? HOUR_MS,
     "grpc.enable_channelz": 0,

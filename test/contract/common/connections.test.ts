@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
+import { Client, status } from "@grpc/grpc-js";
 import { channelOptions } from "../../../services/common/grpc/channel-options.ts";
-import { unary } from "../../../services/common/grpc/handlers.ts";
+import { serverStream, unary } from "../../../services/common/grpc/handlers.ts";
+import { createChannelCredentials } from "../../../services/common/tls/channel-credentials.ts";
 import { createMeshHttpsServer, peerOf } from "../../../services/common/tls/https-server.ts";
 import { createMeshFetch } from "../../../services/common/tls/mesh-fetch.ts";
 import { SessionServiceService } from "../../../services/gen/ganglion/session/v1/session_service.ts";
-import { Fixture } from "./fixture.ts";
+import { Fixture, WATCH, watchMessage } from "./fixture.ts";
 
 const REQUEST = { sessionId: "sesn_1" };
 
@@ -17,6 +19,70 @@ describe("connections", () => {
     fixture = await Fixture.create();
   });
   after(() => fixture.stop());
+
+  it("[B130] watchers that vanish without a word are noticed by pings and leave nothing behind", async () => {
+    let open = 0;
+    const server = await fixture.serve(
+      {
+        watchEvents: serverStream(async function* (_request, ctx) {
+          open += 1;
+          try {
+            yield watchMessage(1);
+            await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
+          } finally {
+            open -= 1;
+          }
+        }),
+      },
+      { keepaliveMs: 200, keepaliveTimeoutMs: 200 },
+    );
+    const [host = "", port] = server.address.split(":");
+    const sockets: Socket[] = [];
+    const proxy = createServer((near) => {
+      const far = connect(Number(port), host);
+      near.pipe(far).pipe(near);
+      for (const socket of [near, far]) sockets.push(socket.on("error", () => {}));
+    }).listen(0, "127.0.0.1");
+    await once(proxy, "listening");
+    const client = await fixture.client(`127.0.0.1:${(proxy.address() as AddressInfo).port}`);
+    const tails = Array.from({ length: 30 }, () => client.watchEvents(WATCH));
+    await Promise.all(tails.map((tail) => tail.next()));
+    assert.equal(open, 30);
+    // From here on nothing crosses, and no side is told.
+    for (const socket of sockets) socket.unpipe().pause();
+    while (open > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.equal((await server.metrics.serverActive.get()).values[0]?.value, 0);
+    for (const socket of sockets) socket.destroy();
+    proxy.close();
+  });
+
+  it("[A102] a message over the limit is refused, also when it is small before it is unpacked", async () => {
+    let runs = 0;
+    const server = await fixture.serve({
+      getSession: unary(async () => {
+        runs += 1;
+        return { session: undefined };
+      }),
+    });
+    const bundle = await fixture.ca.bundle("operator");
+    for (const [bytes, compression] of [
+      [4 * 1024 * 1024 + 1, 0],
+      [64 * 1024 * 1024, 2],
+    ] as const) {
+      const raw = new Client(server.address, createChannelCredentials(bundle, "session"), {
+        "grpc.max_send_message_length": -1,
+        "grpc.default_compression_algorithm": compression,
+        "grpc.ssl_target_name_override": "session.ganglion.local",
+      });
+      const error = await new Promise<{ code?: number } | null>((resolve) => {
+        const same = (message: Buffer) => message;
+        raw.makeUnaryRequest(SessionServiceService.getSession.path, same, same, Buffer.alloc(bytes), resolve);
+      });
+      assert.equal(error?.code, status.RESOURCE_EXHAUSTED);
+      raw.close();
+    }
+    assert.equal(runs, 0);
+  });
 
   it("[B135] a client finds a server that was restarted, without help", async () => {
     const fakes = { getSession: unary(async () => ({ session: undefined })) };

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
-import { connect } from "node:net";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { type AddressInfo, connect } from "node:net";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import { createClient } from "../../../services/common/grpc/create-client.ts";
+import { newTraceparent } from "../../../services/common/telemetry/trace-context.ts";
 import {
   HealthService,
   HealthCheckResponse_ServingStatus as Status,
@@ -229,6 +232,38 @@ describe("a service process", () => {
       const inspected = await runService(MAIN, { env: { ...env, NODE_OPTIONS: "--no-warnings" } });
       assert.equal(inspected.exit, 78);
     });
+  });
+
+  it("exports its spans over OTLP when told where, as a child of the caller's", async () => {
+    const received: string[] = [];
+    const collector = createServer((request, response) => {
+      request.setEncoding("utf8").on("data", (chunk) => received.push(`${request.url} ${chunk}`));
+      request.on("end", () => response.end("{}"));
+    }).listen(0, "127.0.0.1");
+    await once(collector, "listening");
+    const endpoint = `http://127.0.0.1:${(collector.address() as AddressInfo).port}`;
+    const { service, client } = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint });
+    const traceparent = newTraceparent();
+    const parent = {
+      signal: new AbortController().signal,
+      deadlineMs: Number.POSITIVE_INFINITY,
+      traceparent,
+    };
+    await client.getSession({ sessionId: "sesn_1" }, { parent });
+    service.process.kill("SIGTERM");
+    assert.equal(await service.exit, 0);
+    const all = received.join("");
+    assert.match(all, /^\/v1\/traces /);
+    const [, traceId = "", spanId = ""] = traceparent.split("-");
+    for (const part of [
+      traceId,
+      spanId,
+      "ganglion.session.v1.SessionService/GetSession",
+      "ganglion-session",
+    ]) {
+      assert.ok(all.includes(part), part);
+    }
+    collector.close();
   });
 
   it("prints its settings and its version", async () => {
