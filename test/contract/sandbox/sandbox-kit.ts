@@ -6,7 +6,6 @@ import { createClient, type MeshClient } from "../../../services/common/grpc/cre
 import { implementSome, unary } from "../../../services/common/grpc/handlers.ts";
 import { type RunningServer, startServer } from "../../../services/common/grpc/start-server.ts";
 import { newId } from "../../../services/common/ids/new-id.ts";
-import { createLogger } from "../../../services/common/log/create-logger.ts";
 import type { Execution, Hand } from "../../../services/gen/ganglion/sandbox/v1/sandbox_service.ts";
 import { SandboxServiceService } from "../../../services/gen/ganglion/sandbox/v1/sandbox_service.ts";
 import { SessionServiceService } from "../../../services/gen/ganglion/session/v1/session_service.ts";
@@ -35,12 +34,20 @@ export class SandboxKit {
   readonly ca: TestCa;
   readonly folder: string;
   readonly #settings: Record<string, string>;
+  /** A descriptor that the service inherits without knowing. */
+  readonly #leaked: number | undefined;
   readonly #session: RunningServer;
   readonly #clients: { close(): void }[] = [];
   #process: SandboxProcess | undefined;
   #harness: SandboxClient | undefined;
 
-  private constructor(ca: TestCa, session: RunningServer, settings: Record<string, string>) {
+  private constructor(
+    ca: TestCa,
+    session: RunningServer,
+    settings: Record<string, string>,
+    leaked: number | undefined,
+  ) {
+    this.#leaked = leaked;
     this.ca = ca;
     this.#session = session;
     this.folder = makeDataFolder(this.user);
@@ -48,7 +55,7 @@ export class SandboxKit {
   }
 
   /** Starts both services. */
-  static async start(settings: Record<string, string> = {}): Promise<SandboxKit> {
+  static async start(settings: Record<string, string> = {}, leaked?: number): Promise<SandboxKit> {
     const ca = await TestCa.create();
     chmodSync(ca.root, 0o711);
     let kit: SandboxKit | undefined;
@@ -63,10 +70,10 @@ export class SandboxKit {
           getLease: unary(async ({ sessionId }) => ({ lease: kit!.playLease(sessionId) })),
         }),
       ],
-      log: createLogger({ service: "session", instance: "session-1" }, "error"),
+      logLevel: "error",
       ownsProcess: false,
     });
-    kit = new SandboxKit(ca, session, settings);
+    kit = new SandboxKit(ca, session, settings, leaked);
     await kit.restart();
     return kit;
   }
@@ -85,7 +92,7 @@ export class SandboxKit {
     await this.#process?.kill(signal);
     const tls = await this.ca.directory("sandbox");
     giveTo(this.user, this.ca.root);
-    this.#process = await startSandbox(this.user, {
+    const env = {
       GANGLION_INSTANCE: "sandbox-1",
       GANGLION_LISTEN: "127.0.0.1:0",
       GANGLION_ADMIN_LISTEN: "127.0.0.1:0",
@@ -93,7 +100,8 @@ export class SandboxKit {
       GANGLION_SESSION_ADDR: this.#session.address,
       GANGLION_DATA_DIR: this.folder,
       ...this.#settings,
-    });
+    };
+    this.#process = await startSandbox(this.user, env, this.#leaked);
     this.#harness = await this.client("harness", "harness-1");
   }
 

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, lchownSync, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -53,20 +53,25 @@ export function removeFolder(path: string): void {
 }
 
 /** spawnSandbox starts services/sandbox/main.ts under the service's user with an environment made from nothing. */
-export function spawnSandbox(user: SystemUser | undefined, env: Record<string, string>): ChildProcess {
+export function spawnSandbox(
+  user: SystemUser | undefined,
+  env: Record<string, string>,
+  leaked?: number,
+): ChildProcess {
   const main = join(CHECKOUT, "services/sandbox/main.ts");
-  const stdio = ["ignore", "pipe", "pipe"] as const;
+  const stdio: StdioOptions = ["ignore", "pipe", "pipe"];
+  if (leaked !== undefined) stdio.push("ignore", "ignore", "ignore", "ignore", leaked);
   if (!user)
     return spawn(process.execPath, ["--disable-warning=ExperimentalWarning", main], {
       env,
-      stdio: [...stdio],
+      stdio,
     });
   const node = moved(realpathSync(process.execPath));
   const command = [node, "--disable-warning=ExperimentalWarning", moved(main)];
   const script = ["/bin/sh", "-c", AS_USER, "sh", CHECKOUT, String(user.uid), String(user.gid), ...command];
   return spawn("/usr/bin/unshare", ["--mount", "--propagation", "private", "--", ...script], {
     env,
-    stdio: [...stdio],
+    stdio,
   });
 }
 
@@ -74,8 +79,9 @@ export function spawnSandbox(user: SystemUser | undefined, env: Record<string, s
 export async function startSandbox(
   user: SystemUser | undefined,
   env: Record<string, string>,
+  leaked?: number,
 ): Promise<SandboxProcess> {
-  const child = spawnSandbox(user, env);
+  const child = spawnSandbox(user, env, leaked);
   const printed: string[] = [];
   const lines: Record<string, unknown>[] = [];
   const listening = Promise.withResolvers<{ addr: string; admin_addr?: string }>();

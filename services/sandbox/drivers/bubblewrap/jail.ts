@@ -1,10 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import type { Readable, Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { HandResources } from "../../domain/hand-driver.ts";
 import { type HandIdentity, type JailParts, jailArguments, launchCommand } from "./launch-command.ts";
 
 const START_TIMEOUT_MS = 20_000;
+const END_TIMEOUT_MS = 10_000;
 const STDERR_CHARS = 4_096;
 
 /** What a jail is made from. */
@@ -24,6 +26,7 @@ export class Jail {
   readonly #child: ChildProcess;
   readonly #exited: Promise<void>;
   #initPid = 0;
+  #initStarted: string | undefined;
   #stderr = "";
 
   private constructor(child: ChildProcess) {
@@ -87,6 +90,8 @@ export class Jail {
       this.#child.kill("SIGKILL");
     }
     await this.#exited;
+    // The outer process may be gone before the kernel has ended the last process inside (case A094).
+    await untilEnded(this.#initPid, this.#initStarted);
   }
 
   async #handOver(spec: JailSpec): Promise<void> {
@@ -113,6 +118,7 @@ export class Jail {
         throw new Error(`the jail did not start: ${this.lastWords || "no message"}`);
       }
       this.#initPid = Number(match[1]);
+      this.#initStarted = startOf(this.#initPid);
     } finally {
       clearTimeout(timer);
     }
@@ -125,5 +131,23 @@ function sendKill(pid: number): void {
     process.kill(pid, "SIGKILL");
   } catch {
     // Gone already.
+  }
+}
+
+/** When a process started, which tells it from a later one with the same number; undefined when it has ended. */
+function startOf(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
+  } catch {
+    return undefined;
+  }
+}
+
+async function untilEnded(pid: number, started: string | undefined): Promise<void> {
+  const deadline = Date.now() + END_TIMEOUT_MS;
+  while (started !== undefined && startOf(pid) === started && Date.now() < deadline) {
+    await new Promise((resolve) => setTimeout(resolve, 2));
   }
 }
