@@ -5,7 +5,12 @@ import { basename, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 
 /** What the supervisor can be asked. */
-export type ControlRequest = { ask: "status" } | { ask: "down" } | { ask: "renew" };
+export type ControlRequest =
+  | { ask: "status" }
+  | { ask: "down" }
+  | { ask: "renew" }
+  /** Answered when a part is ready, as another process than this one. */
+  | { ask: "wait"; part: string; notPid: number };
 
 /** A line of an answer; the last one has `done`. */
 export type ControlLine = Record<string, unknown> & { done?: true };

@@ -16,6 +16,7 @@ process.on("unhandledRejection", (error) => console.error("supervisor:", error))
 const supervisor = new Supervisor(options);
 const close = await serveControl(supervisor.files.socket, async (request, tell) => {
   if (request.ask === "status") tell(supervisor.status());
+  else if (request.ask === "wait") await supervisor.ready(request.part, request.notPid);
   else if (request.ask === "renew") await supervisor.renew();
   else if (request.ask === "down") await supervisor.stop((step) => tell({ stopping: step }));
   else throw new Error("the supervisor does not know that request");

@@ -1,4 +1,4 @@
-import { EventEmitter } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { choosePorts } from "./choose-ports.ts";
 import { rotateLogs } from "./log-files.ts";
 import { MeshCertificates } from "./mesh-certificates.ts";
@@ -58,6 +58,14 @@ export class Supervisor extends EventEmitter<{ stopped: [] }> {
       processes: this.#parts?.statuses() ?? [],
       hands: this.#parts?.hands() ?? {},
     };
+  }
+
+  /** Resolves when a part is ready, as another process than `notPid`. */
+  async ready(part: string, notPid: number): Promise<void> {
+    const parts = this.#parts;
+    const isReady = () =>
+      parts?.statuses().some((one) => one.name === part && one.state === "ready" && one.pid !== notPid);
+    while (parts && !isReady()) await once(parts, "change");
   }
 
   /** Gives everybody a new certificate. */
