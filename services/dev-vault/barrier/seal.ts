@@ -6,6 +6,13 @@ import { writeDurably } from "./write-durably.ts";
 
 const KEY_BYTES = 32;
 
+/** NewKeys are the keys of a vault that is being made. */
+export interface NewKeys {
+  readonly unsealKey: Buffer;
+  readonly barrierKey: Buffer;
+  readonly keep: () => void;
+}
+
 /** Seal keeps the barrier key: encrypted by the root key, which the unseal key (one share) encrypts. */
 export class Seal {
   readonly #path: string;
@@ -19,8 +26,8 @@ export class Seal {
     return existsSync(this.#path);
   }
 
-  /** initialize makes all keys and returns the unseal key, which is stored nowhere. */
-  initialize(): Buffer {
+  /** makeKeys makes all keys in memory; nothing counts until `keep` has written them. The unseal key is stored nowhere. */
+  makeKeys(): NewKeys {
     const unsealKey = randomBytes(KEY_BYTES);
     const rootKey = randomBytes(KEY_BYTES);
     const barrierKey = randomBytes(KEY_BYTES);
@@ -29,10 +36,9 @@ export class Seal {
       rootKey: encrypt(unsealKey, rootKey, "seal/root-key").toString("base64"),
       barrierKey: encrypt(rootKey, barrierKey, "seal/barrier-key").toString("base64"),
     };
-    writeDurably(this.#path, Buffer.from(JSON.stringify(file)));
     rootKey.fill(0);
-    barrierKey.fill(0);
-    return unsealKey;
+    const keep = () => writeDurably(this.#path, Buffer.from(JSON.stringify(file)));
+    return { unsealKey, barrierKey, keep };
   }
 
   /** open returns the barrier key, or undefined when the unseal key is not the right one. */

@@ -4,6 +4,9 @@ import { join } from "node:path";
 import { decrypt, encrypt } from "./cipher.ts";
 import { removeDurably, writeDurably } from "./write-durably.ts";
 
+/** Folder of the entries, below the data folder. */
+export const OBJECTS_FOLDER = "objects";
+
 /**
  * Store is a map of JSON values behind the barrier: in memory while unsealed, one encrypted file per entry on
  * disk. File names are keyed hashes, so that the data folder tells neither keys nor values. Everything that must
@@ -16,7 +19,7 @@ export class Store {
   readonly #entries = new Map<string, string>();
 
   constructor(dataDir: string, barrierKey: Buffer) {
-    this.#folder = join(dataDir, "objects");
+    this.#folder = join(dataDir, OBJECTS_FOLDER);
     this.#key = barrierKey;
     this.#nameKey = createHmac("sha256", barrierKey).update("file names").digest();
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });

@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { readKeyShare, type Seal } from "../barrier/seal.ts";
-import { Store } from "../barrier/store.ts";
+import { OBJECTS_FOLDER, Store } from "../barrier/store.ts";
 import { type Answer, carryOut } from "./pipeline.ts";
 import type { VaultRequest } from "./request.ts";
 import { RouteTable } from "./route-table.ts";
@@ -35,9 +37,12 @@ export class Vault {
   /** initialize makes the keys and the first root token; the vault stays sealed, as Vault does. */
   initialize(): { unsealKey: Buffer; rootToken: string } {
     if (this.isInitialized) throw badRequest("Vault is already initialized");
-    const unsealKey = this.#seal.initialize();
-    const store = new Store(this.#dataDir, this.#seal.open(unsealKey) as Buffer);
+    const { unsealKey, barrierKey, keep } = this.#seal.makeKeys();
+    // What an attempt that was cut short left behind was written with keys that nobody has.
+    rmSync(join(this.#dataDir, OBJECTS_FOLDER), { recursive: true, force: true });
+    const store = new Store(this.#dataDir, barrierKey);
     const rootToken = createRootToken(openState(store));
+    keep();
     store.close();
     return { unsealKey, rootToken };
   }

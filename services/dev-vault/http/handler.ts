@@ -13,15 +13,20 @@ export function createHandler(
   open: OpenEndpoints,
   onBug: (cause: unknown) => void,
 ): (message: IncomingMessage, reply: ServerResponse) => void {
+  const refuse = (message: IncomingMessage, cause: unknown): Reply => {
+    // A client that hangs up in the middle of its request is no bug.
+    if (!(cause instanceof VaultError) && !message.destroyed) onBug(cause);
+    const { status, errors } = cause instanceof VaultError ? cause : new VaultError(500, "internal error");
+    return { status, body: { errors } };
+  };
   return (message, reply) => {
-    answer(message, vault, open).then(
-      (result) => send(reply, message.method, result),
-      (cause: unknown) => {
-        if (!(cause instanceof VaultError)) onBug(cause);
-        const error = cause instanceof VaultError ? cause : new VaultError(500, "internal error");
-        send(reply, message.method, { status: error.status, body: { errors: error.errors } });
-      },
-    );
+    answer(message, vault, open)
+      .catch((cause: unknown) => refuse(message, cause))
+      .then((result) => send(reply, message.method, result))
+      .catch((cause: unknown) => {
+        onBug(cause);
+        reply.destroy();
+      });
   };
 }
 

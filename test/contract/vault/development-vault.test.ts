@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { connect } from "node:tls";
@@ -130,6 +130,30 @@ describe("the development vault by itself", function () {
     assert.equal(code, 78);
     assert.match(output, /GANGLION_OTHER/);
     assert.equal((await runWith({ GANGLION_LISTEN: "127.0.0.1:0" })).code, 78);
+  });
+
+  it("is made anew over the rest of an initialization that was cut short", async () => {
+    const other = await startVault();
+    try {
+      const objects = join(other.folder, "vault", "dev", "objects");
+      mkdirSync(objects);
+      writeFileSync(join(objects, "0".repeat(64)), "written with a key that nobody has");
+      const { rootToken } = await initVault(other.http);
+      assert.equal((await other.http.call("GET", "sys/mounts", { token: rootToken })).status, 200);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it("lives on when clients hang up in the middle of a request", async () => {
+    const { hostname, port } = new URL(vault.address.addr);
+    const socket = connect({ host: hostname, port: Number(port), ca: vault.address.caPem ?? "" });
+    await once(socket, "secureConnect");
+    socket.write("POST /v1/sys/unseal HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{");
+    socket.destroy();
+    await once(socket, "close");
+    assert.equal((await rawCall(vault.address, "GET", "/v1/sys/health")).status, 200);
+    assert.ok(!vault.output().includes("failed by a bug"), vault.output());
   });
 
   it("makes a root token for who holds the unseal key, once for each attempt", async () => {
