@@ -1,8 +1,8 @@
 import type { ClientOptions as GrpcClientOptions } from "@grpc/grpc-js";
 import { DEFAULT_IMAGE } from "../config/common-fields.ts";
 import { TRUST_DOMAIN } from "../tls/spiffe-id.ts";
+import type { ClientOptions } from "./client-options.ts";
 import { loadContracts } from "./contracts.ts";
-import type { ClientOptions } from "./create-client.ts";
 import type { Definition } from "./handlers.ts";
 import { MAX_MESSAGE_BYTES } from "./message-codec.ts";
 

@@ -4,7 +4,7 @@ import { GanglionError } from "../errors/ganglion-error.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { TRACEPARENT_KEY } from "../telemetry/trace-context.ts";
 import { type ActiveSpan, endSpan, type Tracing } from "../telemetry/tracing.ts";
-import type { CallOptions } from "./create-client.ts";
+import type { CallOptions } from "./client-options.ts";
 import type { MethodDefinition } from "./handlers.ts";
 
 type Method = MethodDefinition<unknown, unknown>;

@@ -1,38 +1,13 @@
 import { Client } from "@grpc/grpc-js";
 import { GanglionError } from "../errors/ganglion-error.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
-import type { Tracing } from "../telemetry/tracing.ts";
 import { createChannelCredentials } from "../tls/channel-credentials.ts";
 import type { TlsBundle } from "../tls/tls-bundle.ts";
-import type { ParentCall } from "./call-context.ts";
 import { channelOptions } from "./channel-options.ts";
 import { callStream, callStreamOnce, callUnary, type Dialer } from "./client-calls.ts";
+import type { CallOptions, ClientOptions } from "./client-options.ts";
 import type { Definition, MethodDefinition } from "./handlers.ts";
 
-/** How one call is made. */
-export interface CallOptions {
-  /** The call on whose behalf this one is made: its deadline, cancellation and trace go along. [B134] */
-  parent?: ParentCall | undefined;
-  /** Ends the call early, besides the parent's signal. */
-  signal?: AbortSignal | undefined;
-  /** Own time limit; the parent's remaining time counts when it is shorter. Default 30 s, none for streams. */
-  timeoutMs?: number | undefined;
-  metadata?: Record<string, string | Buffer> | undefined;
-  /** Wait for a server until the deadline instead of failing with UNAVAILABLE. */
-  waitForReady?: boolean | undefined;
-}
-
-/** How a client is made. */
-export interface ClientOptions {
-  tracing?: Tracing;
-  metrics?: Metrics;
-  /** Default of CallOptions.timeoutMs. */
-  timeoutMs?: number;
-  /** Ping interval while calls are open. Default 5 min, which every proxy's default policy allows. [B136] */
-  keepaliveMs?: number;
-  /** Image from which idempotent methods are known; those are retried after UNAVAILABLE. null = never retry. */
-  image?: string | null;
-}
+export type { CallOptions, ClientOptions } from "./client-options.ts";
 
 type RequestOf<M> = M extends { requestDeserialize: (bytes: Buffer) => infer Req } ? Req : never;
 type ResponseOf<M> = M extends { responseDeserialize: (bytes: Buffer) => infer Res } ? Res : never;

@@ -1,8 +1,14 @@
+import type { GanglionError } from "../errors/ganglion-error.ts";
 import type { Logger } from "../log/create-logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
-import type { ActiveCall } from "./active-call.ts";
 import type { PrincipalResolver } from "./principal.ts";
+
+/** A call in progress, as the server that ends it sees it. */
+export interface EndableCall {
+  readonly isStream: boolean;
+  abort(reason: GanglionError): void;
+}
 
 /** What all calls of a server share. */
 export interface ServerState {
@@ -17,6 +23,6 @@ export interface ServerState {
   defaultDeadlineMs: number;
   /** How long a reader may take nothing before its stream is ended. */
   slowConsumerMs: number;
-  active: Set<ActiveCall>;
+  active: Set<EndableCall>;
   draining: boolean;
 }
