@@ -1,4 +1,4 @@
-import { accessSync, chownSync, constants, mkdirSync, statSync } from "node:fs";
+import { accessSync, chownSync, constants, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { delimiter, isAbsolute, join } from "node:path";
 import { replaceFile } from "./mesh-files.ts";
 import type { SystemUser } from "./system-user.ts";
@@ -35,17 +35,32 @@ export interface VaultServer {
   prepare(user: SystemUser | undefined): void;
 }
 
-/** chooseVault picks the server to start: a `vault` or `bao` program where there is one, else the development vault. */
+const FOLDERS = { vault: "vault", bao: "bao", "dev-vault": "dev" } as const;
+
+/**
+ * chooseVault picks the server to start: the one that has the credentials of this state folder, else a `vault` or
+ * `bao` program where there is one, else the development vault.
+ */
 export function chooseVault(options: VaultServerOptions): VaultServer {
-  for (const kind of ["vault", "bao"] as const) {
+  const kinds = ["vault", "bao", "dev-vault"] as const;
+  const used = kinds.find((kind) => hasFiles(join(options.dataDir, FOLDERS[kind])));
+  if (used === "dev-vault") return developmentServer(options);
+  for (const kind of used ? [used] : (["vault", "bao"] as const)) {
     const program = findProgram(kind, options.path);
     if (program) return realServer(kind, program, options);
   }
+  // Another server would start empty, and its keys would take the place of those that open the old one.
+  if (used)
+    throw new Error(`the credentials of this state folder are in a "${used}", which is not on this machine`);
   return developmentServer(options);
 }
 
+function hasFiles(folder: string): boolean {
+  return existsSync(folder) && readdirSync(folder).length > 0;
+}
+
 function developmentServer(options: VaultServerOptions): VaultServer {
-  const data = join(options.dataDir, "dev");
+  const data = join(options.dataDir, FOLDERS["dev-vault"]);
   return {
     kind: "dev-vault",
     addr: `https://127.0.0.1:${options.port}`,
@@ -67,7 +82,7 @@ function developmentServer(options: VaultServerOptions): VaultServer {
 }
 
 function realServer(kind: "vault" | "bao", program: string, options: VaultServerOptions): VaultServer {
-  const data = join(options.dataDir, kind);
+  const data = join(options.dataDir, FOLDERS[kind]);
   const file = join(options.dataDir, `${kind}.hcl`);
   return {
     kind,

@@ -1,3 +1,4 @@
+import { existsSync, renameSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import { type VaultHttp, VaultRefusal } from "./vault-http.ts";
 import { readVaultKeys, type VaultKeys, writeVaultKeys } from "./vault-keys.ts";
@@ -23,6 +24,7 @@ export async function initializeVault(http: VaultHttp, keysFile: string): Promis
     unsealKey: (made.keys_base64 as [string])[0],
     rootToken: made.root_token as string,
   };
+  setAside(keysFile);
   writeVaultKeys(keysFile, keys);
   return keys;
 }
@@ -39,4 +41,9 @@ export async function unsealVault(http: VaultHttp, unsealKey: string, withinMs: 
     if (Date.now() > deadline) throw new VaultRefusal("sys/health", status, ["not active after unsealing"]);
     await wait(50);
   }
+}
+
+/** Keys of a vault whose data is gone are kept: it may come back. */
+function setAside(keysFile: string): void {
+  if (existsSync(keysFile)) renameSync(keysFile, `${keysFile}.${Date.now()}.old`);
 }
