@@ -38,7 +38,7 @@ export async function releaseAnswer(release: Release): Promise<void> {
   const { answer, response, passage, marks, signal } = release;
   const headers = passedHeaders(answer, marks);
   if (answer.status >= 300 && answer.status < 400) {
-    answer.body.destroy();
+    answer.discard();
     throw proxyError("UPSTREAM_REDIRECT");
   }
   if (answer.status !== 200) {
@@ -50,7 +50,7 @@ export async function releaseAnswer(release: Release): Promise<void> {
   }
   const contentType = answer.header("content-type") ?? "";
   if (!CONTENT_TYPE.test(contentType)) {
-    answer.body.destroy();
+    answer.discard();
     throw proxyError("UPSTREAM_MALFORMED");
   }
   response.writeHead(200, { "content-type": contentType, "cache-control": "no-store", ...headers });
@@ -85,7 +85,7 @@ async function pipe(
     await write(redactor.flush());
   } finally {
     counters.redactions = redactor.count;
-    answer.body.destroy();
+    answer.discard();
   }
 }
 
@@ -104,7 +104,7 @@ function passedHeaders(answer: UpstreamAnswer, marks: Record<string, string>): R
   return headers;
 }
 
-async function readSome({ body }: UpstreamAnswer): Promise<Buffer> {
+async function readSome({ body, discard }: UpstreamAnswer): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
@@ -116,6 +116,6 @@ async function readSome({ body }: UpstreamAnswer): Promise<Buffer> {
   } catch {
     // The status says enough.
   }
-  body.destroy();
+  discard();
   return Buffer.concat(chunks, size).subarray(0, MAX_ERROR_BYTES);
 }

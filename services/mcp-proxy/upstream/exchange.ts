@@ -14,7 +14,9 @@ export interface UpstreamRequest {
 export interface UpstreamAnswer {
   status: number;
   header(name: string): string | undefined;
-  body: AsyncIterable<Buffer> & { destroy(error?: Error): unknown };
+  body: AsyncIterable<Buffer>;
+  /** Gives up what has not been read; a short rest is read away so that the connection can be used again. */
+  discard(): void;
 }
 
 /** Sends one request and answers when the headers are there. Errors are UpstreamFailures without text. */
@@ -32,6 +34,9 @@ export async function exchange(dispatcher: Dispatcher, request: UpstreamRequest)
   } catch (error) {
     throw toFailure(error, signal);
   }
+  // A body that is given up reports that as an error, which nobody else may be listening for.
+  answer.body.on("error", () => {});
+  const discard = () => void answer.body.dump({ limit: 16_384 }).catch(() => {});
   const header = (name: string) => {
     const value = answer.headers[name];
     return typeof value === "string" ? value : undefined;
@@ -39,10 +44,10 @@ export async function exchange(dispatcher: Dispatcher, request: UpstreamRequest)
   const coding = answer.headers["content-encoding"];
   if (coding !== undefined && coding !== "identity") {
     // Asked for plain text; what cannot be read cannot be searched for the credential (case A062).
-    answer.body.on("error", () => {}).destroy();
+    discard();
     throw new UpstreamFailure("malformed", answer.statusCode);
   }
-  return { status: answer.statusCode, header, body: answer.body };
+  return { status: answer.statusCode, header, body: answer.body, discard };
 }
 
 /** Turns what undici throws into a failure without text. */

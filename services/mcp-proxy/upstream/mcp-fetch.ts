@@ -51,14 +51,14 @@ export async function mcpFetch(input: string | URL, init: RequestInit = {}): Pro
     throw failure;
   }
   operation.status = answer.status;
-  refuseStatus(answer.status, () => answer.body.destroy());
+  refuseStatus(answer.status, answer.discard);
   const returned = new Headers();
   for (const name of RETURNED) {
     const value = answer.header(name);
     if (value !== undefined) returned.set(name, value);
   }
   if (answer.status === 202 || answer.status === 204) {
-    answer.body.destroy();
+    answer.discard();
     return new Response(null, { status: answer.status, headers: returned });
   }
   return new Response(toStream(operation, answer.body, signal), { status: answer.status, headers: returned });
