@@ -169,6 +169,7 @@ describe("a handler", () => {
     const raw = new Client(
       server.address,
       createChannelCredentials(await fixture.ca.bundle("operator"), "session"),
+      { "grpc.ssl_target_name_override": "session.ganglion.local" },
     );
     const garbage = Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f, 1]);
     const error = await new Promise((resolve) => {

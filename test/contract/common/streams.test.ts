@@ -42,7 +42,9 @@ describe("a stream of answers", () => {
       more,
     );
     const credentials = createChannelCredentials(await fixture.ca.bundle("operator"), "session");
-    const raw = new Client(server.address, credentials);
+    const raw = new Client(server.address, credentials, {
+      "grpc.ssl_target_name_override": "session.ganglion.local",
+    });
     const method = SessionServiceService.watchEvents;
     const call: ClientReadableStream<WatchEventsResponse> = raw.makeServerStreamRequest(
       method.path,
