@@ -131,13 +131,17 @@ export class FileJournal implements ExecutionJournal {
     const old = this.#log;
     const state = new JournalState();
     const fresh = await RecordLog.open(`${path}.new`, () => undefined);
-    const writes: Promise<void>[] = [];
-    for await (const record of this.#state.records((place) => old.read(place))) {
-      writes.push(fresh.append(encode(record)).then((place) => state.apply(record, place)));
-      if (writes.length >= 256) await Promise.all(writes.splice(0));
+    try {
+      await copyInto(
+        fresh,
+        state,
+        this.#state.records((place) => old.read(place)),
+      );
+      await rename(`${path}.new`, path);
+    } catch (error) {
+      await fresh.close();
+      throw error;
     }
-    await Promise.all(writes);
-    await rename(`${path}.new`, path);
     syncFolder(this.#options.folder);
     this.#state = state;
     this.#log = fresh;
@@ -156,6 +160,19 @@ export class FileJournal implements ExecutionJournal {
       this.#writing.delete(writing);
     }
   }
+}
+
+async function copyInto(
+  log: RecordLog,
+  state: JournalState,
+  records: AsyncIterable<JournalRecord>,
+): Promise<void> {
+  const writes: Promise<void>[] = [];
+  for await (const record of records) {
+    writes.push(log.append(encode(record)).then((place) => state.apply(record, place)));
+    if (writes.length >= 256) await Promise.all(writes.splice(0));
+  }
+  await Promise.all(writes);
 }
 
 function encode(record: JournalRecord): Buffer {

@@ -105,4 +105,4 @@ describe("sandbox: bad requests", () => {
     await operator.terminate({ handId: doomed.hand.id, sessionId: "", epoch: 0n });
     assert.equal((await doomed.bash("true")).isHandLost, true);
   });
-});
+}).timeout(60_000);

@@ -116,4 +116,4 @@ describe("sandbox: commands in a hand", () => {
     assert.equal((await hand.bash(long)).output, "done");
     assert.equal((await hand.bash("node -p '1+1'; python3 -c 'print(2+2)'")).output, "2\n4");
   });
-});
+}).timeout(60_000);

@@ -113,4 +113,4 @@ describe("sandbox: file tools", () => {
     const result = await hand.tool("grep", { pattern: "^(a+)+$" });
     assert.equal(result.output, "no matches");
   }).timeout(40_000);
-});
+}).timeout(60_000);

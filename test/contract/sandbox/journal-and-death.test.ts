@@ -194,7 +194,7 @@ describe("sandbox: calls, their journal, and death", () => {
     assert.deepEqual(readdirSync(join(kit.folder, "bubblewrap", "hands")), []);
     await kit.restart();
   });
-});
+}).timeout(60_000);
 
 describe("sandbox: limits of a host", () => {
   it("idle hands are ended and the next call is told [B070]", async () => {
@@ -229,7 +229,7 @@ describe("sandbox: limits of a host", () => {
       await kit.stop();
     }
   });
-});
+}).timeout(60_000);
 
 async function hasFile(hand: HandUser, file_path: string): Promise<boolean> {
   return !(await hand.tool("read", { file_path })).isError;

@@ -48,4 +48,4 @@ describe("sandbox: what a command prints", () => {
     assert.ok(result.output.length < 300_000);
     assert.equal((await hand.bash("echo alive")).output, "alive");
   }).timeout(90_000);
-});
+}).timeout(60_000);

@@ -210,7 +210,7 @@ describe("sandbox: what a hand can reach", () => {
     await kit.harness.terminate({ handId: bomber.hand.id, sessionId: bomber.sessionId, epoch: 1n });
     assert.equal((await hand.bash("echo alive")).output, "alive");
   }).timeout(40_000);
-});
+}).timeout(60_000);
 
 describe("sandbox: who may run the service", () => {
   it("it refuses to run as root", async function () {
@@ -231,7 +231,7 @@ describe("sandbox: who may run the service", () => {
     assert.equal(code, 78);
     assert.match(said, /refuses to run as root/);
   });
-});
+}).timeout(60_000);
 
 /** Host processes in a process namespace. */
 function processesIn(namespace: number): string[] {
