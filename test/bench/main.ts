@@ -1,10 +1,15 @@
 // `make bench`: one JSON object a line on standard output, everything else on standard error. ONLY=<prefix> picks.
 // Ends with 0 only if every picked figure was measured.
 import { appendBenchmark } from "./log/append.ts";
+import { executeBenchmark } from "./mesh/execute.ts";
+import { rssBenchmark } from "./mesh/rss.ts";
+import { ttftBenchmark } from "./mesh/ttft.ts";
+import { upBenchmark } from "./mesh/up.ts";
 import { CleanUps } from "./report/clean-ups.ts";
 import { pickFigures } from "./report/pick-figures.ts";
 import { defineSuite, runSuites, type Suite } from "./report/run-suites.ts";
 import { startLogStand } from "./stands/log-stand.ts";
+import { startMeshStand } from "./stands/mesh-stand.ts";
 
 const USAGE = 64;
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
@@ -16,6 +21,9 @@ const SUITES: Suite[] = [
     appendBenchmark({ figure: "append_c64_ratio", callers: 64, batch: 1 }),
     appendBenchmark({ figure: "append_b16_ratio", callers: 1, batch: 16 }),
   ]),
+  // Memory first: the mesh is idle still.
+  defineSuite(startMeshStand, [rssBenchmark, executeBenchmark, ttftBenchmark]),
+  defineSuite(async (cleanUps) => ({ cleanUps }), [upBenchmark]),
 ];
 
 const names = SUITES.flatMap(({ figures }) => figures);
