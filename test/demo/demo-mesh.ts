@@ -33,7 +33,7 @@ export async function startDemoMesh(
       "up",
       ...["--rest-port", "0", "--grpc-port", "0"],
       ...["--scripted-model-url", upstreams.modelUrl],
-      ...["--allow-http-host", new URL(upstreams.mcpUrl).host],
+      ...["--allow-http-hosts", new URL(upstreams.mcpUrl).host],
     ]);
   } catch (error) {
     await cli(["down"]).catch(() => {});

@@ -18,11 +18,16 @@ export const up: Command = {
     "A second mesh needs its own --state-dir, --rest-port and --grpc-port; 0 takes any free port.",
     "--scripted-model answers with a script instead of a model, --no-scripted-model never does;",
     "without either the script answers until a model key is stored (ganglion vault model-key).",
+    "--scripted-model-url uses a stand-in that is run elsewhere; store its key with vault model-key --url.",
+    "--allow-http-hosts lets sessions reach MCP servers there (host:port, comma-separated) over plain HTTP, on",
+    "private addresses or this machine; none by default.",
   ],
   options: {
     "rest-port": { type: "string", default: "7400" },
     "grpc-port": { type: "string", default: "7410" },
     "scripted-model": { type: "boolean" },
+    "scripted-model-url": { type: "string" },
+    "allow-http-hosts": { type: "string" },
     foreground: { type: "boolean", default: false },
   },
   arity: [0, 0],
@@ -43,6 +48,10 @@ async function runUp(invocation: Invocation): Promise<number> {
         grpcPort: portOf(options, "grpc-port"),
         scriptedModel:
           options["scripted-model"] === undefined ? "auto" : options["scripted-model"] ? "on" : "off",
+        ...(typeof options["scripted-model-url"] === "string"
+          ? { scriptedModelUrl: options["scripted-model-url"] }
+          : {}),
+        allowHttpHosts: String(options["allow-http-hosts"] ?? ""),
         ...outsideServers(process.env, (path) => readFileSync(path, "utf8")),
       },
       (line) => {

@@ -60,7 +60,7 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
         });
     if (this.#postgres.server) this.#keep("postgres", this.#postgres.server);
     this.#scripted =
-      options.scriptedModel === "off"
+      options.scriptedModel === "off" || options.scriptedModelUrl !== undefined
         ? undefined
         : ScriptedModel.find({
             checkout: options.checkout,
@@ -69,12 +69,13 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
             user: users.model,
             logFile: join(files.logs, "scripted-model.log"),
           });
-    if (options.scriptedModel === "on" && !this.#scripted)
+    if (options.scriptedModel === "on" && !this.#scripted && options.scriptedModelUrl === undefined)
       throw new Error("there is no scripted model in this checkout");
   }
 
   /** True while the scripted stand-in answers. */
   get scriptedModel(): boolean {
+    if (this.#context.options.scriptedModelUrl !== undefined) return true;
     return this.#scripted !== undefined && this.#processes.has(this.#scripted.name);
   }
 
@@ -197,7 +198,8 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
       settings: serviceEnvironment(instance.service, {
         at,
         postgres: hasDatabase ? this.#postgres.env(role) : {},
-        scriptedModelUrl: this.#scripted?.url,
+        scriptedModelUrl: options.scriptedModelUrl ?? this.#scripted?.url,
+        allowHttpHosts: options.allowHttpHosts,
         sandbox: instance.service === "sandbox" ? sandboxSettings(this.#context, this.#cgroup) : {},
       }),
       ...(isProxy || login ? { bootstrap } : {}),

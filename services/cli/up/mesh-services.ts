@@ -36,13 +36,14 @@ export interface EnvironmentContext {
   readonly at: (port: string) => string;
   readonly postgres: Record<string, string>;
   readonly scriptedModelUrl: string | undefined;
+  readonly allowHttpHosts: string;
   readonly sandbox: Record<string, string>;
 }
 
 /** serviceEnvironment says what a service gets to know of the others. */
 export function serviceEnvironment(
   service: ServiceInstance["service"],
-  { at, postgres, scriptedModelUrl, sandbox }: EnvironmentContext,
+  { at, postgres, scriptedModelUrl, allowHttpHosts, sandbox }: EnvironmentContext,
 ): Record<string, string> {
   const addresses = {
     GANGLION_SESSION_ADDR: at("session-1"),
@@ -59,6 +60,7 @@ export function serviceEnvironment(
         GANGLION_SESSION_ADDR: addresses.GANGLION_SESSION_ADDR,
         GANGLION_PROXY_HTTP_LISTEN: at("mcp-proxy-http"),
         ...(scriptedModelUrl ? { GANGLION_SCRIPTED_MODEL_URL: scriptedModelUrl } : {}),
+        ...(allowHttpHosts ? { GANGLION_PROXY_ALLOW_HTTP_HOSTS: allowHttpHosts } : {}),
       };
     case "sandbox":
       return { GANGLION_SESSION_ADDR: addresses.GANGLION_SESSION_ADDR, ...sandbox };

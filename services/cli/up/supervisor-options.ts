@@ -12,6 +12,10 @@ export interface SupervisorOptions {
   readonly grpcPort: number;
   /** auto: only while no model key is stored. */
   readonly scriptedModel: "auto" | "on" | "off";
+  /** A scripted model that somebody else runs; none of our own is started then. */
+  readonly scriptedModelUrl?: string;
+  /** Destinations (host:port, comma-separated) that sessions may reach over plain HTTP or on private addresses. */
+  readonly allowHttpHosts: string;
   /** A PostgreSQL to use instead of the embedded one. */
   readonly postgres?: ExternalPostgres;
   /** A Vault to use instead of the embedded one. */

@@ -1,11 +1,12 @@
 /** A secret to look for, in every form in which it might lie about. */
 export interface Needle {
   readonly name: string;
+  /** Its random part: a fixed prefix is no secret and stands in many places. */
   readonly secret: string;
 }
 
-/** Length of the pieces that are looked for: long enough to be no accident, short enough to find a part. */
-export const WINDOW_BYTES = 12;
+/** Characters of the secret in a piece that is looked for: enough to be no accident, few enough to find a part. */
+export const WINDOW_CHARS = 12;
 
 /** Where a piece comes from. */
 export interface Piece {
@@ -18,20 +19,22 @@ export interface Piece {
  * encode it. Base64 depends on where in a group of three the secret begins, hence three of them with
  * the characters cut off that the neighbours decide.
  */
-function formsOf(secret: string): Map<string, Buffer> {
+function formsOf(secret: string): { form: string; bytes: Buffer; bytesPerChar: number }[] {
   const raw = Buffer.from(secret, "utf8");
-  const forms = new Map<string, Buffer>([
-    ["raw", raw],
-    ["utf-16", Buffer.from(secret, "utf16le")],
-    ["hex", Buffer.from(raw.toString("hex"))],
-    ["hex upper case", Buffer.from(raw.toString("hex").toUpperCase())],
-  ]);
+  const hex = raw.toString("hex");
+  const forms = [
+    { form: "raw", bytes: raw, bytesPerChar: 1 },
+    { form: "utf-16", bytes: Buffer.from(secret, "utf16le"), bytesPerChar: 2 },
+    { form: "hex", bytes: Buffer.from(hex), bytesPerChar: 2 },
+    { form: "hex upper case", bytes: Buffer.from(hex.toUpperCase()), bytesPerChar: 2 },
+  ];
   for (const offset of [0, 1, 2]) {
     const shifted = Buffer.concat([Buffer.alloc(offset), raw]);
     const whole = shifted.subarray(0, shifted.length - (shifted.length % 3)).toString("base64");
     const known = whole.slice(Math.ceil((offset * 4) / 3));
-    forms.set(`base64+${offset}`, Buffer.from(known));
-    forms.set(`base64url+${offset}`, Buffer.from(known.replaceAll("+", "-").replaceAll("/", "_")));
+    const url = known.replaceAll("+", "-").replaceAll("/", "_");
+    forms.push({ form: `base64+${offset}`, bytes: Buffer.from(known), bytesPerChar: 4 / 3 });
+    forms.push({ form: `base64url+${offset}`, bytes: Buffer.from(url), bytesPerChar: 4 / 3 });
   }
   return forms;
 }
@@ -43,11 +46,12 @@ export class NeedleIndex {
 
   constructor(needles: readonly Needle[]) {
     for (const { name, secret } of needles) {
-      if (Buffer.byteLength(secret) < 2 * WINDOW_BYTES)
+      if (Buffer.byteLength(secret) < 2 * WINDOW_CHARS)
         throw new Error(`${name} is too short to be told from noise`);
-      for (const [form, bytes] of formsOf(secret)) {
-        for (let at = 0; at + WINDOW_BYTES <= bytes.length; at++) {
-          this.#add(bytes.subarray(at, at + WINDOW_BYTES), { needle: name, form });
+      for (const { form, bytes, bytesPerChar } of formsOf(secret)) {
+        const length = Math.ceil(WINDOW_CHARS * bytesPerChar);
+        for (let at = 0; at + length <= bytes.length; at++) {
+          this.#add(bytes.subarray(at, at + length), { needle: name, form });
         }
       }
     }
@@ -63,17 +67,16 @@ export class NeedleIndex {
 
   /**
    * The first piece of each secret in `haystack`, and where. Looks at every fourth byte: since windows
-   * at all offsets are known, any run of 15 bytes of a form is found.
+   * at all offsets are known, any run of 15 characters in a form is found.
    */
   find(haystack: Buffer): { piece: Piece; at: number }[] {
     const first = this.#first;
     const found = new Map<string, { piece: Piece; at: number }>();
-    const end = haystack.length - WINDOW_BYTES;
+    const end = haystack.length - WINDOW_CHARS;
     for (let at = 0; at <= end; at += 4) {
       if (first[(haystack[at] as number) | ((haystack[at + 1] as number) << 8)] !== 1) continue;
       for (const { bytes, piece } of this.#windows.get(haystack.readUInt32LE(at)) ?? []) {
-        if (found.has(piece.needle) || haystack.compare(bytes, 0, WINDOW_BYTES, at, at + WINDOW_BYTES) !== 0)
-          continue;
+        if (found.has(piece.needle) || !haystack.subarray(at, at + bytes.length).equals(bytes)) continue;
         found.set(piece.needle, { piece, at });
       }
     }
