@@ -33,7 +33,8 @@ describe("mcp-proxy when parts fail", () => {
   });
 
   afterEach(function () {
-    if (this.currentTest?.state === "failed") console.log(kit.service.output().split("\n").slice(-6).join("\n"));
+    if (this.currentTest?.state === "failed")
+      console.log(kit.service.output().split("\n").slice(-6).join("\n"));
   });
 
   const recorderHost = () => `127.0.0.1:${(recorder.address() as AddressInfo).port}`;

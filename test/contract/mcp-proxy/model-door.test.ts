@@ -4,6 +4,7 @@ import { startScriptedModel, type TestModel } from "../../kit/scripted-model.ts"
 import { type BoundSession, briefly, ProxyKit } from "./proxy-kit.ts";
 
 const MODEL = "claude-test";
+const PLAIN = { "content-type": "application/json", "anthropic-version": "2023-06-01" };
 
 describe("the model door", () => {
   let kit: ProxyKit;
@@ -52,4 +53,241 @@ describe("the model door", () => {
     assert.equal(outcome?.status, 200);
     assert.ok((outcome?.responseBytes ?? 0n) > 0n);
   });
+
+  const post = async (
+    token: string | undefined,
+    body: unknown,
+    more: {
+      path?: string;
+      method?: string;
+      headers?: Record<string, string>;
+      harness?: string;
+      service?: string;
+    } = {},
+  ) => {
+    const { fetch } = await kit.door(more.harness, more.service);
+    const init: RequestInit = {
+      method: more.method ?? "POST",
+      headers: {
+        ...PLAIN,
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...more.headers,
+      },
+    };
+    if (init.method === "POST") init.body = typeof body === "string" ? body : JSON.stringify(body);
+    const answer = await fetch(`https://${kit.doorAddress()}${more.path ?? "/v1/messages"}`, init);
+    return { status: answer.status, headers: answer.headers, text: await answer.text() };
+  };
+  const hello = {
+    model: MODEL,
+    max_tokens: 50,
+    messages: [{ role: "user", content: "scenario: plain words=3" }],
+  };
+
+  it("answers without a stream, marks the upstream, and sends it nothing of the caller's [A046]", async () => {
+    const session = await kit.bound({ models: [MODEL] });
+    const answer = await post(session.token, hello, {
+      headers: { "x-stainless-lang": "js", "user-agent": "me" },
+    });
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers.get("ganglion-model-upstream"), "scripted");
+    const entries = await model.journal.entries();
+    assert.ok(!JSON.stringify(entries).includes(session.token));
+  });
+
+  it("passes an upstream's error on with its status and retry-after, in our own words", async () => {
+    const session = await kit.bound({ models: [MODEL] });
+    const messages = [{ role: "user", content: "scenario: error status=529 retryAfter=7 times=always" }];
+    const answer = await post(session.token, { ...hello, messages });
+    assert.equal(answer.status, 529);
+    assert.equal(answer.headers.get("retry-after"), "7");
+    assert.deepEqual(JSON.parse(answer.text), {
+      type: "error",
+      error: { type: "overloaded_error", message: "the model's API answered 529" },
+    });
+    const records = await kit.records(session.sessionId);
+    assert.deepEqual(briefly(records), ["decision allow", "dispatch", "outcome upstream_error"]);
+    assert.equal(records[2]?.status, 529);
+  });
+
+  it("cuts a running stream when its epoch is over, and says so in the log [L7]", async () => {
+    const session = await kit.bound({ models: [MODEL] });
+    const { fetch } = await kit.door();
+    const messages = [{ role: "user", content: "scenario: slow ms=60000" }];
+    const answer = await fetch(`https://${kit.doorAddress()}/v1/messages`, {
+      method: "POST",
+      headers: { ...PLAIN, authorization: `Bearer ${session.token}` },
+      body: JSON.stringify({ ...hello, max_tokens: 100_000, stream: true, messages }),
+    });
+    const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
+    await reader.read();
+    const raisedAt = Date.now();
+    await kit.raiseFence(session.sessionId, 2n, false);
+    await assert.rejects(async () => {
+      for (;;) if ((await reader.read()).done) return;
+    });
+    assert.ok(Date.now() - raisedAt < 5000);
+    await until(async () => (await kit.records(session.sessionId)).length === 3);
+    assert.equal((await kit.records(session.sessionId))[2]?.reason, "token_stale_epoch");
+    assert.equal((await post(session.token, hello)).status, 401);
+  });
+
+  it("ends the upstream's stream when the caller goes away [A106]", async () => {
+    const session = await kit.bound({ models: [MODEL] });
+    const { fetch } = await kit.door();
+    const abort = new AbortController();
+    const messages = [{ role: "user", content: "scenario: slow ms=50000" }];
+    const answer = await fetch(`https://${kit.doorAddress()}/v1/messages`, {
+      method: "POST",
+      headers: { ...PLAIN, authorization: `Bearer ${session.token}` },
+      body: JSON.stringify({ ...hello, max_tokens: 100_000, stream: true, messages }),
+      signal: abort.signal,
+    });
+    await (answer.body as ReadableStream<Uint8Array>).getReader().read();
+    const before = (await model.journal.entries()).length;
+    abort.abort();
+    await model.journal.waitFor((entry) => entry.n >= before && entry.ending === "client_closed", 5000);
+    await until(async () => (await kit.records(session.sessionId)).length === 3);
+    assert.equal((await kit.records(session.sessionId))[2]?.reason, "cancelled");
+  });
+
+  describe("refuses, and writes the denial", () => {
+    let session: BoundSession;
+
+    before(async () => {
+      session = await kit.bound({ models: [MODEL] });
+    });
+
+    const cases: [string, () => ReturnType<typeof post>, number, string][] = [
+      ["no token [A011]", () => post(undefined, hello), 401, "TOKEN_INVALID"],
+      ["a made-up token [A011]", () => post("fake", hello), 401, "TOKEN_INVALID"],
+      [
+        "a token and another one [A100]",
+        () => post(`${session.token}, Bearer x`, hello),
+        401,
+        "TOKEN_INVALID",
+      ],
+      [
+        "another harness's token",
+        () => post(session.token, hello, { harness: "harness-2" }),
+        403,
+        "CALLER_MISMATCH",
+      ],
+      [
+        "a model that the agent does not name [A159]",
+        () => post(session.token, { ...hello, model: "other" }),
+        403,
+        "MODEL_NOT_ALLOWED",
+      ],
+      [
+        "MCP servers in the body [A057]",
+        () => post(session.token, { ...hello, mcp_servers: [] }),
+        403,
+        "MODEL_FEATURE_NOT_ALLOWED",
+      ],
+      [
+        "other routes [A009]",
+        () => post(session.token, hello, { path: "/v1/messages/batches" }),
+        403,
+        "METHOD_NOT_ALLOWED",
+      ],
+      ["files [A159]", () => post(session.token, hello, { path: "/v1/files" }), 403, "METHOD_NOT_ALLOWED"],
+      [
+        "queries [A159]",
+        () => post(session.token, hello, { path: "/v1/messages?x=1" }),
+        403,
+        "METHOD_NOT_ALLOWED",
+      ],
+      ["other methods", () => post(session.token, undefined, { method: "GET" }), 403, "METHOD_NOT_ALLOWED"],
+      [
+        "an API key of the caller's own [A025]",
+        () => post(session.token, hello, { headers: { "x-api-key": "k" } }),
+        400,
+        "HEADER_FORBIDDEN",
+      ],
+      [
+        "a cookie [A025]",
+        () => post(session.token, hello, { headers: { cookie: "a=b" } }),
+        400,
+        "HEADER_FORBIDDEN",
+      ],
+      [
+        "a beta that opens a way out [A159]",
+        () => post(session.token, hello, { headers: { "anthropic-beta": "files-api-2025-04-14" } }),
+        403,
+        "MODEL_FEATURE_NOT_ALLOWED",
+      ],
+      ["what is not JSON", () => post(session.token, "{"), 400, "INVALID_FIELD"],
+      [
+        "a form",
+        () => post(session.token, "a=b", { headers: { "content-type": "text/plain" } }),
+        400,
+        "INVALID_FIELD",
+      ],
+    ];
+    for (const [what, send, status, reason] of cases) {
+      it(what, async () => {
+        const entries = (await model.journal.entries()).length;
+        const [{ sequence }] = await kit.sql("ganglion_owner", "SELECT sequence FROM proxy.audit_head");
+        const answer = await send();
+        assert.equal(answer.status, status);
+        assert.equal(answer.headers.get("ganglion-reason"), reason);
+        assert.equal(JSON.parse(answer.text).type, "error");
+        const rows = await kit.sql(
+          "ganglion_owner",
+          "SELECT * FROM proxy.audit_records WHERE sequence > $1",
+          [sequence],
+        );
+        assert.deepEqual(
+          rows.map((row) => `${row.kind} ${row.effect} ${row.reason}`),
+          [`decision deny ${reason}`],
+        );
+        assert.equal((await model.journal.entries()).length, entries);
+      });
+    }
+
+    it("a name that is not this door's [A040]", async () => {
+      const { request } = await import("node:https");
+      const { ca, cert, key } = (await kit.ca.bundle("harness", "harness-1")).material();
+      const [host, port] = kit.doorAddress().split(":");
+      const status = await new Promise((resolve, reject) => {
+        const headers = {
+          host: "evil.test",
+          "content-type": "application/json",
+          authorization: `Bearer ${session.token}`,
+        };
+        const options = {
+          host,
+          port,
+          servername: "localhost",
+          path: "/v1/messages",
+          method: "POST",
+          ca,
+          cert,
+          key,
+          headers,
+        };
+        request(options, (answer) => resolve(answer.statusCode))
+          .on("error", reject)
+          .end(JSON.stringify(hello));
+      });
+      assert.equal(status, 400);
+    });
+
+    it("a certificate that is no harness's", async () => {
+      const answer = await post(session.token, hello, { service: "sandbox", harness: "sandbox-1" });
+      assert.equal(answer.status, 403);
+      assert.equal(answer.headers.get("ganglion-reason"), "ROLE_NOT_ALLOWED");
+    });
+
+    it("a body larger than the limit", async () => {
+      const big = JSON.stringify({ ...hello, system: "x".repeat(33 << 20) });
+      const answer = await post(session.token, big).catch(() => ({ status: 413 }));
+      assert.equal(answer.status, 413);
+    });
+  });
 });
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 30));
+}
