@@ -85,13 +85,16 @@ const feeds: Feeds = new Feeds(logStore, () => hints.isConnected);
 const runnable: RunnableMonitor = new RunnableMonitor(leases, config.GANGLION_HEARTBEAT_TTL_MS);
 const bindings = createClient(BindingServiceService, config.GANGLION_PROXY_ADDR, tls, "mcp-proxy");
 
+const apiKeys = new PgApiKeyStore(database);
+
 const deps: Deps = {
   log: logStore,
   sessions: new PgSessionStore(database, actor),
   leases,
   agents: new PgAgentStore(database),
   environments: new PgEnvironmentStore(database),
-  apiKeys: new PgApiKeyStore(database),
+  apiKeys,
+  workspaces: apiKeys,
   requestIds: new PgRequestIds(database),
   bindings: new ProxyBindings(bindings),
   feeds,

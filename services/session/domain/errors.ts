@@ -89,6 +89,26 @@ export function invalidField(field: string, description: string): GanglionError 
   });
 }
 
+/** NOT_FOUND for a workspace that is absent or not the caller's: both look the same. */
+export function workspaceNotFound(workspaceId: string): GanglionError {
+  return new GanglionError({
+    code: "NOT_FOUND",
+    reason: "WORKSPACE_NOT_FOUND",
+    message: "there is no such workspace",
+    metadata: { workspace_id: workspaceId },
+  });
+}
+
+/** NOT_FOUND for an event id that the log does not have. */
+export function eventNotFound(eventId: string): GanglionError {
+  return new GanglionError({
+    code: "NOT_FOUND",
+    reason: "EVENT_NOT_FOUND",
+    message: "the log has no event with this id",
+    metadata: { event_id: eventId },
+  });
+}
+
 /** NOT_FOUND for a registry entry that is absent or another workspace's. */
 export function notFound(kind: "agent" | "environment" | "api_key", id: string): GanglionError {
   return new GanglionError({

@@ -50,9 +50,9 @@ export interface AgentStore {
     agentId: string,
     scope: string | null,
     beforeVersion: number | null,
-    limit: number,
+    pageSize: number,
     signal?: AbortSignal,
-  ): Promise<Agent[]>;
+  ): Promise<{ agents: Agent[]; hasMore: boolean }>;
   /** Stores what `decide` returns as the next version; null = nothing changes. */
   update(
     agentId: string,
@@ -104,6 +104,11 @@ export interface ApiKeyStore {
   revoke(apiKeyId: string, signal?: AbortSignal): Promise<ApiKey | undefined>;
   /** The key with that hash unless it was revoked. */
   find(sha256: Uint8Array, signal?: AbortSignal): Promise<ApiKey | undefined>;
+}
+
+/** Knows which workspaces there are. */
+export interface Workspaces {
+  exists(workspaceId: string, signal?: AbortSignal): Promise<boolean>;
 }
 
 /** Remembers what a create with a request id made. */

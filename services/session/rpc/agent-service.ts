@@ -3,11 +3,12 @@ import { Violations } from "../../common/errors/violations.ts";
 import { implement, unary } from "../../common/grpc/handlers.ts";
 import { newId } from "../../common/ids/new-id.ts";
 import { type Agent, AgentServiceService } from "../../gen/ganglion/agent/v1/agent_service.ts";
+import type { Definition } from "../domain/agent/definition.ts";
 import { isSameDefinition, patchAgent, resolveAgent } from "../domain/agent/resolve-agent.ts";
 import { scopeOf } from "../domain/caller.ts";
-import { idReused, invalidField, notFound } from "../domain/errors.ts";
+import { idReused, invalidField, notFound, workspaceNotFound } from "../domain/errors.ts";
 import { parseJsonObject } from "../domain/json-shape.ts";
-import { callerOf, requestedWorkspace } from "./caller-of.ts";
+import { callerOf, listedWorkspace, requestedWorkspace } from "./caller-of.ts";
 import {
   checkId,
   checkPageSize,
@@ -41,7 +42,7 @@ export const agentService = (deps: Deps) =>
       const createdAtOrAfter = checkTime(violations, "created_at_or_after", request.createdAtOrAfter);
       const createdAtOrBefore = checkTime(violations, "created_at_or_before", request.createdAtOrBefore);
       violations.throwIfAny();
-      const workspaceId = requestedWorkspace(ctx, request.workspaceId);
+      const workspaceId = await listedWorkspace(deps.workspaces, ctx, request.workspaceId);
       const { pageToken, includeArchived } = request;
       return deps.agents.list(
         { workspaceId, pageSize, pageToken, includeArchived, createdAtOrAfter, createdAtOrBefore },
@@ -68,13 +69,11 @@ const createAgent = (deps: Deps) =>
     violations.bytes("definition_json", request.definitionJson, { required: true, maxBytes: MAX_JSON_BYTES });
     violations.throwIfAny();
     const workspaceId = requestedWorkspace(ctx, request.workspaceId);
-    const definition = resolveAgent(
-      "definition_json",
-      parseJsonObject("definition_json", request.definitionJson),
-    );
+    const body = parseJsonObject("definition_json", request.definitionJson);
+    const definition = bounded("definition_json", resolveAgent("definition_json", body));
     const key = requestKey(METHOD, request.requestId, workspaceId, request.definitionJson);
     const created = await deps.agents.create(workspaceId, newId("agent"), definition, key, ctx.signal);
-    if (created === "no_workspace") throw invalidField("workspace_id", "is not a workspace");
+    if (created === "no_workspace") throw workspaceNotFound(workspaceId);
     if (typeof created !== "string") return { agent: created };
     const made = await deps.requestIds.find(workspaceId, METHOD, request.requestId, ctx.signal);
     if (!made || !key || Buffer.compare(made.digest, key.digest) !== 0) throw idReused(request.requestId);
@@ -96,10 +95,9 @@ const listAgentVersions = (deps: Deps) =>
     violations.throwIfAny();
     const before = pageToken === "" ? null : Number(pageToken.slice(1));
     const scope = scopeOf(callerOf(ctx));
-    const agents = await deps.agents.listVersions(agentId, scope, before, pageSize + 1, ctx.signal);
+    const { agents, hasMore } = await deps.agents.listVersions(agentId, scope, before, pageSize, ctx.signal);
     if (agents.length === 0) found(await deps.agents.get(agentId, 0, scope, ctx.signal), agentId);
-    const page = agents.slice(0, pageSize);
-    return { agents: page, nextPageToken: agents.length > page.length ? `v${page.at(-1)?.version}` : "" };
+    return { agents, nextPageToken: hasMore ? `v${agents.at(-1)?.version}` : "" };
   });
 
 const updateAgent = (deps: Deps) =>
@@ -117,13 +115,21 @@ const updateAgent = (deps: Deps) =>
         // Compared even when nothing would change: the caller speaks of a version it has not seen.
         if (expectedVersion !== 0 && expectedVersion !== version) throw versionConflict(version);
         if (isArchived) throw agentArchived();
-        const next = patchAgent("patch_json", definition, patch);
+        const next = bounded("patch_json", patchAgent("patch_json", definition, patch));
         return isSameDefinition(next, definition) ? null : next;
       },
       ctx.signal,
     );
     return { agent: found(agent, agentId) };
   });
+
+// What is filled in counts as well: every session carries the whole definition.
+function bounded(field: string, definition: Definition): Definition {
+  if (Buffer.byteLength(JSON.stringify(definition)) > MAX_JSON_BYTES) {
+    throw invalidField(field, `makes a definition that is larger than ${MAX_JSON_BYTES} bytes`);
+  }
+  return definition;
+}
 
 function found(agent: Agent | undefined, agentId: string): Agent {
   if (!agent) throw notFound("agent", agentId);

@@ -5,7 +5,7 @@ import { isPlainText } from "../domain/json-shape.ts";
 import type { RequestKey } from "../ports/session-store.ts";
 import { fromTimestamp, isTimestamp } from "../store/pg-time.ts";
 
-const ID = /^[A-Za-z0-9_-]{1,80}$/;
+const ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Checks an id that a request must name. */
 export function checkId(violations: Violations, field: string, value: string): void {

@@ -4,7 +4,13 @@ import type { Feeds } from "../live/feeds.ts";
 import type { RunnableMonitor } from "../live/runnable-monitor.ts";
 import type { LeaseStore } from "../ports/lease-store.ts";
 import type { LogStore } from "../ports/log-store.ts";
-import type { AgentStore, ApiKeyStore, EnvironmentStore, RequestIds } from "../ports/registry-stores.ts";
+import type {
+  AgentStore,
+  ApiKeyStore,
+  EnvironmentStore,
+  RequestIds,
+  Workspaces,
+} from "../ports/registry-stores.ts";
 import type { SessionStore } from "../ports/session-store.ts";
 import type { VaultBindings } from "../ports/vault-bindings.ts";
 
@@ -16,6 +22,7 @@ export interface Deps {
   readonly agents: AgentStore;
   readonly environments: EnvironmentStore;
   readonly apiKeys: ApiKeyStore;
+  readonly workspaces: Workspaces;
   readonly requestIds: RequestIds;
   readonly bindings: VaultBindings;
   readonly feeds: Feeds;

@@ -12,9 +12,9 @@ import {
   patchEnvironment,
   resolveEnvironment,
 } from "../domain/environment/resolve-environment.ts";
-import { idReused, invalidField, notFound } from "../domain/errors.ts";
+import { idReused, notFound, workspaceNotFound } from "../domain/errors.ts";
 import { type Json, parseJson, parseJsonObject } from "../domain/json-shape.ts";
-import { callerOf, requestedWorkspace } from "./caller-of.ts";
+import { callerOf, listedWorkspace, requestedWorkspace } from "./caller-of.ts";
 import { checkId, checkPageSize, checkPageToken, checkRequestId, requestKey } from "./check-request.ts";
 import type { Deps } from "./deps.ts";
 
@@ -35,7 +35,7 @@ export const environmentService = (deps: Deps) =>
       const pageSize = checkPageSize(violations, request.pageSize);
       checkPageToken(violations, request.pageToken);
       violations.throwIfAny();
-      const workspaceId = requestedWorkspace(ctx, request.workspaceId);
+      const workspaceId = await listedWorkspace(deps.workspaces, ctx, request.workspaceId);
       const { pageToken, includeArchived } = request;
       return deps.environments.list({ workspaceId, pageSize, pageToken, includeArchived }, ctx.signal);
     }),
@@ -70,7 +70,7 @@ const createEnvironment = (deps: Deps) =>
     const spec = resolveEnvironment("environment_json", body);
     const key = requestKey(METHOD, request.requestId, workspaceId, request.environmentJson);
     const created = await deps.environments.create(workspaceId, newId("env"), spec, key, ctx.signal);
-    if (created === "no_workspace") throw invalidField("workspace_id", "is not a workspace");
+    if (created === "no_workspace") throw workspaceNotFound(workspaceId);
     if (created === "name_taken") throw nameTaken();
     if (created !== "request_id_taken") return { environment: created };
     const made = await deps.requestIds.find(workspaceId, METHOD, request.requestId, ctx.signal);

@@ -2,13 +2,14 @@ import type { Agent } from "../../gen/ganglion/agent/v1/agent_service.ts";
 import type { Definition } from "../domain/agent/definition.ts";
 import type { AgentState, AgentStore, Created, ListAgentsQuery } from "../ports/registry-stores.ts";
 import type { RequestKey } from "../ports/session-store.ts";
+import { boundedPage, cutPage } from "./bounded-page.ts";
 import type { Connection, Database, Row, Statement } from "./database.ts";
 import { readPageToken, writePageToken } from "./page-token.ts";
 import { isUniqueViolation, mapPgError, sqlState } from "./pg-error.ts";
 import { toOptionalTimestamp, toTimestamp } from "./pg-time.ts";
 import { claimRequestId } from "./request-ids.ts";
 
-const SELECT = `SELECT a.workspace_id, a.agent_id, a.created_at, a.archived_at, v.version, v.name, v.definition,
+const SELECT = `SELECT a.workspace_id, a.agent_id, a.created_at, a.archived_at, v.version, v.name, v.definition, octet_length(v.definition) AS size,
     v.created_at AS version_created_at
   FROM session.agents a JOIN session.agent_versions v ON v.workspace_id = a.workspace_id AND v.agent_id = a.agent_id`;
 const OF_ONE = "a.agent_id = $1 AND ($2::text IS NULL OR a.workspace_id = $2)";
@@ -42,19 +43,21 @@ const LOCK: Statement = {
   name: "agent_lock",
   text: `SELECT 1 AS one FROM session.agents a WHERE ${OF_ONE} FOR UPDATE`,
 };
-const LIST: Statement = {
-  name: "agent_list",
-  text: `${SELECT} AND v.version = a.version WHERE a.workspace_id = $1
+const LIST = boundedPage(
+  "agent_list",
+  `${SELECT} AND v.version = a.version WHERE a.workspace_id = $1
       AND ($2::timestamptz IS NULL OR (a.created_at, a.agent_id) < ($2::timestamptz, $3::text))
       AND ($4 OR a.archived_at IS NULL)
       AND ($5::timestamptz IS NULL OR a.created_at >= $5::timestamptz)
       AND ($6::timestamptz IS NULL OR a.created_at <= $6::timestamptz)
     ORDER BY a.created_at DESC, a.agent_id DESC LIMIT $7`,
-};
-const LIST_VERSIONS: Statement = {
-  name: "agent_list_versions",
-  text: `${SELECT} WHERE ${OF_ONE} AND ($3::int IS NULL OR v.version < $3::int) ORDER BY v.version DESC LIMIT $4`,
-};
+  "created_at DESC, agent_id DESC",
+);
+const LIST_VERSIONS = boundedPage(
+  "agent_list_versions",
+  `${SELECT} WHERE ${OF_ONE} AND ($3::int IS NULL OR v.version < $3::int) ORDER BY v.version DESC LIMIT $4`,
+  "version DESC",
+);
 
 /** Agents in PostgreSQL. */
 export class PgAgentStore implements AgentStore {
@@ -111,10 +114,8 @@ export class PgAgentStore implements AgentStore {
       query.pageSize + 1,
     ];
     const rows = await this.#database.run(LIST, values, signal);
-    const page = rows.slice(0, query.pageSize);
-    const last = page.at(-1);
-    const hasMore = rows.length > page.length && last;
-    const nextPageToken = hasMore ? writePageToken("agents", { at: last.created_at, id: last.agent_id }) : "";
+    const { page, last } = cutPage(rows, query.pageSize);
+    const nextPageToken = last ? writePageToken("agents", { at: last.created_at, id: last.agent_id }) : "";
     return { agents: page.map(toAgent), nextPageToken };
   }
 
@@ -122,11 +123,16 @@ export class PgAgentStore implements AgentStore {
     agentId: string,
     scope: string | null,
     beforeVersion: number | null,
-    limit: number,
+    pageSize: number,
     signal?: AbortSignal,
-  ): Promise<Agent[]> {
-    const rows = await this.#database.run(LIST_VERSIONS, [agentId, scope, beforeVersion, limit], signal);
-    return rows.map(toAgent);
+  ): Promise<{ agents: Agent[]; hasMore: boolean }> {
+    const rows = await this.#database.run(
+      LIST_VERSIONS,
+      [agentId, scope, beforeVersion, pageSize + 1],
+      signal,
+    );
+    const { page, last } = cutPage(rows, pageSize);
+    return { agents: page.map(toAgent), hasMore: last !== undefined };
   }
 
   async update(

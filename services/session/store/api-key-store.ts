@@ -1,6 +1,6 @@
 import { newId } from "../../common/ids/new-id.ts";
 import type { ApiKey } from "../../gen/ganglion/agent/v1/api_key_service.ts";
-import type { ApiKeyStore, PageQuery } from "../ports/registry-stores.ts";
+import type { ApiKeyStore, PageQuery, Workspaces } from "../ports/registry-stores.ts";
 import type { Database, Row, Statement } from "./database.ts";
 import { readPageToken, writePageToken } from "./page-token.ts";
 import { isUniqueViolation, mapPgError } from "./pg-error.ts";
@@ -11,6 +11,10 @@ const COLUMNS = "workspace_id, api_key_id, name, created_at, revoked_at";
 const ADD_WORKSPACE: Statement = {
   name: "key_add_workspace",
   text: "INSERT INTO session.workspaces (workspace_id) VALUES ($1) ON CONFLICT DO NOTHING",
+};
+const WORKSPACE_EXISTS: Statement = {
+  name: "key_workspace_exists",
+  text: "SELECT 1 AS one FROM session.workspaces WHERE workspace_id = $1",
 };
 const INSERT: Statement = {
   name: "key_insert",
@@ -34,11 +38,15 @@ const LIST: Statement = {
 };
 
 /** API keys in PostgreSQL: hashes only. */
-export class PgApiKeyStore implements ApiKeyStore {
+export class PgApiKeyStore implements ApiKeyStore, Workspaces {
   readonly #database: Database;
 
   constructor(database: Database) {
     this.#database = database;
+  }
+
+  async exists(workspaceId: string, signal?: AbortSignal): Promise<boolean> {
+    return (await this.#database.run(WORKSPACE_EXISTS, [workspaceId], signal)).length > 0;
   }
 
   async create(

@@ -2,6 +2,7 @@ import type { Environment } from "../../gen/ganglion/agent/v1/environment_servic
 import type { EnvironmentSpec } from "../domain/environment/resolve-environment.ts";
 import type { Created, EnvironmentStore, PageQuery } from "../ports/registry-stores.ts";
 import type { RequestKey } from "../ports/session-store.ts";
+import { boundedPage, cutPage } from "./bounded-page.ts";
 import type { Database, Row, Statement } from "./database.ts";
 import { readPageToken, writePageToken } from "./page-token.ts";
 import { isUniqueViolation, mapPgError, sqlState } from "./pg-error.ts";
@@ -35,13 +36,15 @@ const DELETE: Statement = {
   name: "environment_delete",
   text: `DELETE FROM session.environments WHERE ${OF_ONE} RETURNING environment_id`,
 };
-const LIST: Statement = {
-  name: "environment_list",
-  text: `SELECT * FROM session.environments WHERE workspace_id = $1
+const LIST = boundedPage(
+  "environment_list",
+  `SELECT *, octet_length(config) + octet_length(metadata) + coalesce(octet_length(description), 0) AS size
+    FROM session.environments WHERE workspace_id = $1
       AND ($2::timestamptz IS NULL OR (created_at, environment_id) < ($2::timestamptz, $3::text))
       AND ($4 OR archived_at IS NULL)
     ORDER BY created_at DESC, environment_id DESC LIMIT $5`,
-};
+  "created_at DESC, environment_id DESC",
+);
 
 /** Environments in PostgreSQL. */
 export class PgEnvironmentStore implements EnvironmentStore {
@@ -90,12 +93,10 @@ export class PgEnvironmentStore implements EnvironmentStore {
     const { workspaceId, includeArchived, pageSize } = query;
     const values = [workspaceId, key?.at ?? null, key?.id ?? null, includeArchived, pageSize + 1];
     const rows = await this.#database.run(LIST, values, signal);
-    const page = rows.slice(0, pageSize);
-    const last = page.at(-1);
-    const hasMore = rows.length > page.length && last;
+    const { page, last } = cutPage(rows, pageSize);
     return {
       environments: page.map(toEnvironment),
-      nextPageToken: hasMore
+      nextPageToken: last
         ? writePageToken("environments", { at: last.created_at, id: last.environment_id })
         : "",
     };

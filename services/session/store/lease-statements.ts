@@ -49,6 +49,14 @@ export const LOCK: Statement = {
   text: "SELECT 1 AS one FROM session.sessions WHERE session_id = $1 FOR UPDATE",
 };
 
+/** The lease that a request of this boot got and still holds. */
+export const GET_REQUESTED: Statement = {
+  name: "lease_get_requested",
+  text: `SELECT s.workspace_id, s.session_id, s.head, s.status, s.owner, s.epoch, ${isAlive("$5")} AS alive
+    FROM session.sessions s WHERE s.owner = $1 AND s.owner_boot = $2 AND s.lease_request = $3
+      AND ($4::text IS NULL OR s.session_id = $4) AND s.status <> 'terminated'`,
+};
+
 /** The lease as it is, and whether its holder is alive. */
 export const GET_LEASE: Statement = {
   name: "lease_get",
@@ -60,7 +68,7 @@ export const GET_LEASE: Statement = {
 /** Makes an instance the owner. */
 export const TAKE: Statement = {
   name: "lease_take",
-  text: `UPDATE session.sessions SET owner = $2, owner_boot = $3, epoch = $4, updated_at = clock_timestamp()
+  text: `UPDATE session.sessions SET owner = $2, owner_boot = $3, epoch = $4, lease_request = $5, updated_at = clock_timestamp()
     WHERE session_id = $1`,
 };
 

@@ -12,6 +12,11 @@ import { toLease } from "./session-row.ts";
 
 const MAX_ATTEMPTS = 5;
 
+/** A holder and the request with which it asks. */
+interface Taker extends Holder {
+  readonly requestId: string | null;
+}
+
 /** What the store needs to write ganglion.lease_acquired. */
 export interface LeaseEvents {
   readonly actor: Append["actor"];
@@ -42,16 +47,27 @@ export class PgLeaseStore implements LeaseStore {
     });
   }
 
-  async acquire(holder: Holder, sessionId: string | null, signal?: AbortSignal): Promise<Lease | undefined> {
+  async acquire(
+    holder: Holder,
+    sessionId: string | null,
+    requestId: string | null,
+    signal?: AbortSignal,
+  ): Promise<Lease | undefined> {
     const [beat] = await this.#database.run(
       sql.IS_BEATING,
       [holder.owner, holder.bootId, this.#ttlMs],
       signal,
     );
     if (!beat) throw heartbeatRequired();
+    if (requestId !== null) {
+      const values = [holder.owner, holder.bootId, requestId, sessionId, this.#ttlMs];
+      const [row] = await this.#database.run(sql.GET_REQUESTED, values, signal);
+      if (row) return toLease(row);
+    }
+    const taker = { ...holder, requestId };
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const result = await this.#transaction(signal, (connection) =>
-        sessionId === null ? this.#takeAny(connection, holder) : this.#takeOne(connection, holder, sessionId),
+        sessionId === null ? this.#takeAny(connection, taker) : this.#takeOne(connection, taker, sessionId),
       );
       if (result !== "again") return result;
     }
@@ -87,7 +103,7 @@ export class PgLeaseStore implements LeaseStore {
     return row?.count ?? 0;
   }
 
-  async #takeAny(connection: Connection, holder: Holder): Promise<Lease | undefined | "again"> {
+  async #takeAny(connection: Connection, holder: Taker): Promise<Lease | undefined | "again"> {
     const [found] = await connection.run(sql.FIND_RUNNABLE, [this.#ttlMs]);
     if (!found) return undefined;
     // The row is locked now; only a statement begun after that sees for certain who owns it.
@@ -96,7 +112,7 @@ export class PgLeaseStore implements LeaseStore {
     return this.#take(connection, holder, row);
   }
 
-  async #takeOne(connection: Connection, holder: Holder, sessionId: string): Promise<Lease> {
+  async #takeOne(connection: Connection, holder: Taker, sessionId: string): Promise<Lease> {
     const [locked] = await connection.run(sql.LOCK, [sessionId]);
     const [row] = locked ? await connection.run(sql.GET_LEASE, [sessionId, null, this.#ttlMs]) : [];
     if (!row) throw sessionNotFound(sessionId);
@@ -107,9 +123,9 @@ export class PgLeaseStore implements LeaseStore {
   }
 
   // Epoch, event and fence are one transaction: no token of the old epoch outlives the new one.
-  async #take(connection: Connection, holder: Holder, row: Row): Promise<Lease> {
+  async #take(connection: Connection, holder: Taker, row: Row): Promise<Lease> {
     const epoch = row.epoch + 1n;
-    await connection.run(sql.TAKE, [row.session_id, holder.owner, holder.bootId, epoch]);
+    await connection.run(sql.TAKE, [row.session_id, holder.owner, holder.bootId, epoch, holder.requestId]);
     const append: Append = {
       sessionId: row.session_id,
       scope: row.workspace_id,

@@ -31,7 +31,7 @@ export function sqlState(error: unknown): string {
  * mapPgError makes of a database error what may be told and logged: SQLSTATE, table and constraint. The server's
  * message and detail quote values of the query, so neither they nor the query survive. [A139]
  */
-export function mapPgError(error: unknown): GanglionError {
+export function mapPgError(error: unknown): Error {
   if (error instanceof GanglionError) return error;
   const { code, table, constraint, message } = (error ?? {}) as Record<string, string | undefined>;
   const state = sqlState(error);
@@ -39,16 +39,11 @@ export function mapPgError(error: unknown): GanglionError {
     ? UNAVAILABLE.test(state)
     : NETWORK.has(code ?? "") || DRIVER.test(message ?? "") || error instanceof AggregateError;
   if (isDown) return databaseUnavailable(state || code || "connection");
-  if (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError)
-    throw error;
-  return new GanglionError({
-    code: "INTERNAL",
-    reason: "INTERNAL",
-    message: "internal error",
-    cause: new Error(
-      `database error ${state || code || "unknown"}${table ? ` on ${table}` : ""}${constraint ? ` (${constraint})` : ""}`,
-    ),
-  });
+  // A fault of our own code, not of the database.
+  if (!state && code === undefined && error instanceof Error) return error;
+  return new Error(
+    `database error ${state || code || "unknown"}${table ? ` on ${table}` : ""}${constraint ? ` (${constraint})` : ""}`,
+  );
 }
 
 /** The error for a database that cannot be reached now. */

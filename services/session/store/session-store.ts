@@ -10,6 +10,7 @@ import type {
   SessionStore,
 } from "../ports/session-store.ts";
 import { APPEND_ONE, appendOneValues } from "./append-statements.ts";
+import { boundedPage, cutPage } from "./bounded-page.ts";
 import type { Connection, Database, Row, Statement } from "./database.ts";
 import { raiseFence } from "./fence.ts";
 import { readPageToken, writePageToken } from "./page-token.ts";
@@ -40,10 +41,10 @@ const DELETE: Statement = {
 // Sorted by time and id, so that sessions of one microsecond are neither skipped nor repeated. [B056]
 function listStatement(name: string, order: "ASC" | "DESC"): Statement {
   const beyond = order === "ASC" ? ">" : "<";
-  return {
+  return boundedPage(
     name,
-    text: `SELECT ${SESSION_COLUMNS} FROM ${SESSION_TABLES}
-      WHERE s.workspace_id = $1
+    `SELECT ${SESSION_COLUMNS}, octet_length(t.agent_json) + octet_length(t.metadata) + octet_length(t.title) AS size
+      FROM ${SESSION_TABLES} WHERE s.workspace_id = $1
         AND ($2::timestamptz IS NULL OR (s.created_at, s.session_id) ${beyond} ($2::timestamptz, $3::text))
         AND ($4::text IS NULL OR s.agent_id = $4)
         AND ($5::int IS NULL OR s.agent_version = $5)
@@ -52,7 +53,8 @@ function listStatement(name: string, order: "ASC" | "DESC"): Statement {
         AND ($8::timestamptz IS NULL OR s.created_at >= $8::timestamptz)
         AND ($9::timestamptz IS NULL OR s.created_at < $9::timestamptz)
       ORDER BY s.created_at ${order}, s.session_id ${order} LIMIT $10`,
-  };
+    `created_at ${order}, session_id ${order}`,
+  );
 }
 const LIST_ASC = listStatement("session_list_asc", "ASC");
 const LIST_DESC = listStatement("session_list_desc", "DESC");
@@ -99,12 +101,8 @@ export class PgSessionStore implements SessionStore {
       query.pageSize + 1,
     ];
     const rows = await this.#database.run(query.isAscending ? LIST_ASC : LIST_DESC, values, signal);
-    const page = rows.slice(0, query.pageSize);
-    const last = page.at(-1);
-    const token =
-      rows.length > page.length && last
-        ? writePageToken(list, { at: last.created_at, id: last.session_id })
-        : "";
+    const { page, last } = cutPage(rows, query.pageSize);
+    const token = last ? writePageToken(list, { at: last.created_at, id: last.session_id }) : "";
     return { sessions: page.map(toSession), nextPageToken: token };
   }
 

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
@@ -273,4 +274,20 @@ export function refusedField(field: string) {
     if (!fields.includes(field)) throw new Error(`expected ${field} to be named, got ${fields.join(", ")}`);
     return true;
   };
+}
+
+/** A message as plain data: without the room for fields that this version does not know. */
+export function plain<T>(message: T): T {
+  if (message instanceof Uint8Array) return Buffer.from(message) as T;
+  if (Array.isArray(message)) return message.map(plain) as T;
+  if (typeof message !== "object" || message === null) return message;
+  const entries = Object.entries(message).filter(
+    ([name, value]) => name !== "_unknownFields" && value !== undefined,
+  );
+  return Object.fromEntries(entries.map(([name, value]) => [name, plain(value)])) as T;
+}
+
+/** assert.deepEqual for values with messages in them. */
+export function same(actual: unknown, expected: unknown): void {
+  assert.deepEqual(plain(actual), plain(expected));
 }

@@ -88,7 +88,7 @@ export function checkBody(violations: Violations, path: string, body: Body): voi
       return;
     case "open":
       // Its type was checked where types are.
-      violations.string(at("open.content_type"), body.value.contentType, { maxLength: 255 });
+      violations.string(at("open.content_type"), body.value.contentType, { maxLength: 127 });
       return;
     default:
       checkSessionBody(violations, path, body);

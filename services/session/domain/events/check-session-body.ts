@@ -31,8 +31,14 @@ export function checkSessionBody(violations: Violations, path: string, body: Bod
     case "sessionStatusTerminated":
       violations.string(at("session_status_terminated.reason"), body.value.reason, {
         required: true,
-        maxLength: 64,
+        pattern: /^[a-z_]{1,64}$/,
+        patternMeans: "1 to 64 characters a-z and _",
       });
+      violations.check(
+        body.value.requestedBy === undefined,
+        at("session_status_terminated.requested_by"),
+        "is set by the log",
+      );
       return;
     case "sessionUsage":
       violations.present(at("session_usage.usage"), body.value.usage);

@@ -5,21 +5,23 @@ import type {
   AcquireLeaseResponse,
 } from "../../../gen/ganglion/session/v1/session_service.ts";
 import { callerOf } from "../caller-of.ts";
-import { checkId } from "../check-request.ts";
+import { checkId, checkRequestId } from "../check-request.ts";
 import type { Deps } from "../deps.ts";
 import { checkBootId } from "./harness-heartbeat.ts";
 
 /** Makes the caller the driver of one session. */
 export const acquireLease = (deps: Deps) =>
-  unary<AcquireLeaseRequest, AcquireLeaseResponse>(async ({ sessionId, bootId }, ctx) => {
+  unary<AcquireLeaseRequest, AcquireLeaseResponse>(async ({ sessionId, bootId, requestId = "" }, ctx) => {
     const violations = new Violations();
     checkBootId(violations, bootId);
     if (sessionId !== "") checkId(violations, "session_id", sessionId);
+    checkRequestId(violations, requestId);
     violations.throwIfAny();
     const owner = callerOf(ctx).subject;
     const lease = await deps.leases.acquire(
       { owner, bootId },
-      sessionId === "" ? null : sessionId,
+      sessionId || null,
+      requestId || null,
       ctx.signal,
     );
     if (!lease) return { lease: undefined };

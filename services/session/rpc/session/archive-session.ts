@@ -7,7 +7,7 @@ import { Event } from "../../../gen/ganglion/types/v1/event.ts";
 import { scopeOf } from "../../domain/caller.ts";
 import { sessionNotFound } from "../../domain/errors.ts";
 import { encodeNewEvent } from "../../store/event-codec.ts";
-import { callerOf } from "../caller-of.ts";
+import { callerOf, requestedBy } from "../caller-of.ts";
 import type { Deps } from "../deps.ts";
 import { checkSessionId } from "./get-session.ts";
 
@@ -17,7 +17,10 @@ export const archiveSession = (deps: Deps) =>
     checkSessionId(sessionId);
     const terminated = Event.fromPartial({
       traceparent: ctx.traceparent,
-      body: { $case: "sessionStatusTerminated", value: { reason: "archived" } },
+      body: {
+        $case: "sessionStatusTerminated",
+        value: { reason: "archived", requestedBy: requestedBy(ctx) },
+      },
     });
     const event = encodeNewEvent(terminated, "session.status_terminated");
     const changed = await deps.sessions.archive(sessionId, scopeOf(callerOf(ctx)), event, ctx.signal);

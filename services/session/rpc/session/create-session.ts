@@ -18,7 +18,7 @@ import { checkMetadataPair, METADATA_MAX_PAIRS, Shape } from "../../domain/json-
 import type { FirstEvent, NewSession, RequestKey } from "../../ports/session-store.ts";
 import { encodeNewEvent } from "../../store/event-codec.ts";
 import { writeMetadata } from "../../store/session-row.ts";
-import { actorOf, callerOf, requestedWorkspace } from "../caller-of.ts";
+import { actorOf, callerOf, requestedBy, requestedWorkspace } from "../caller-of.ts";
 import { checkId, checkRequestId, checkText, requestKey } from "../check-request.ts";
 import type { Deps } from "../deps.ts";
 import { parseEvents } from "./emit-events.ts";
@@ -172,6 +172,7 @@ function newSession(deps: Deps, request: CreateSessionRequest, ctx: CallContext,
         workspaceId,
         title: request.title,
         metadata: request.metadata,
+        requestedBy: requestedBy(ctx),
       },
     },
   });

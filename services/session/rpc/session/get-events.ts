@@ -6,7 +6,7 @@ import {
   SortOrder,
 } from "../../../gen/ganglion/session/v1/session_service.ts";
 import { scopeOf } from "../../domain/caller.ts";
-import { invalidField, positionAheadOfLog, sessionNotFound } from "../../domain/errors.ts";
+import { eventNotFound, positionAheadOfLog, sessionNotFound } from "../../domain/errors.ts";
 import type { SliceQuery } from "../../ports/log-store.ts";
 import { callerOf } from "../caller-of.ts";
 import { checkId } from "../check-request.ts";
@@ -98,7 +98,7 @@ async function around(
   if (at === undefined) {
     const exists = await deps.log.read({ ...query, limit: 1, maxBytes: 1 }, signal);
     if (!exists) throw sessionNotFound(query.sessionId);
-    throw invalidField("around_event_id", "is not in this log");
+    throw eventNotFound(request.aroundEventId);
   }
   const after = at - count - 1n;
   return {

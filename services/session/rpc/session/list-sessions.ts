@@ -8,17 +8,19 @@ import {
 import type { Status } from "../../domain/append.ts";
 import type { ListSessionsQuery } from "../../ports/session-store.ts";
 import { statusFromProto } from "../../store/session-row.ts";
-import { requestedWorkspace } from "../caller-of.ts";
+import { listedWorkspace } from "../caller-of.ts";
 import { checkId, checkPageSize, checkPageToken, checkTime } from "../check-request.ts";
 import type { Deps } from "../deps.ts";
 
 /** Lists sessions of one workspace. */
 export const listSessions = (deps: Deps) =>
-  unary<ListSessionsRequest, ListSessionsResponse>(async (request, ctx) =>
-    deps.sessions.list(parseListSessions(request, requestedWorkspace(ctx, request.workspaceId)), ctx.signal),
-  );
+  unary<ListSessionsRequest, ListSessionsResponse>(async (request, ctx) => {
+    const query = parseListSessions(request);
+    const workspaceId = await listedWorkspace(deps.workspaces, ctx, request.workspaceId);
+    return deps.sessions.list({ ...query, workspaceId }, ctx.signal);
+  });
 
-function parseListSessions(request: ListSessionsRequest, workspaceId: string): ListSessionsQuery {
+function parseListSessions(request: ListSessionsRequest): Omit<ListSessionsQuery, "workspaceId"> {
   const { agentId, agentVersion, statuses, order } = request;
   const violations = new Violations();
   const pageSize = checkPageSize(violations, request.pageSize);
@@ -41,7 +43,6 @@ function parseListSessions(request: ListSessionsRequest, workspaceId: string): L
   const createdBefore = checkTime(violations, "created_before", request.createdBefore);
   violations.throwIfAny();
   return {
-    workspaceId,
     pageSize,
     pageToken: request.pageToken,
     agentId: agentId === "" ? null : agentId,

@@ -1,4 +1,5 @@
 import { Violations } from "../../../common/errors/violations.ts";
+import type { CallContext } from "../../../common/grpc/call-context.ts";
 import { unary } from "../../../common/grpc/handlers.ts";
 import type {
   Session,
@@ -12,7 +13,7 @@ import { checkMetadataPair, METADATA_MAX_PAIRS, Shape } from "../../domain/json-
 import type { SessionChange } from "../../ports/session-store.ts";
 import { encodeNewEvent } from "../../store/event-codec.ts";
 import { writeMetadata } from "../../store/session-row.ts";
-import { callerOf } from "../caller-of.ts";
+import { callerOf, requestedBy } from "../caller-of.ts";
 import { checkId, checkText } from "../check-request.ts";
 import type { Deps } from "../deps.ts";
 
@@ -21,7 +22,7 @@ export const updateSession = (deps: Deps) =>
   unary<UpdateSessionRequest, UpdateSessionResponse>(async (request, ctx) => {
     checkUpdateSession(request);
     const scope = scopeOf(callerOf(ctx));
-    const decide = (current: Session) => changeOf(current, request, ctx.traceparent);
+    const decide = (current: Session) => changeOf(current, request, ctx);
     const changed = await deps.sessions.update(request.sessionId, scope, decide, ctx.signal);
     if (!changed) throw sessionNotFound(request.sessionId);
     if (changed.head !== null) deps.announce(request.sessionId, false);
@@ -44,11 +45,7 @@ function checkUpdateSession(request: UpdateSessionRequest): void {
 }
 
 // Only what really changes is said: a client that repeats itself adds nothing to the log.
-function changeOf(
-  current: Session,
-  request: UpdateSessionRequest,
-  traceparent: string,
-): SessionChange | null {
+function changeOf(current: Session, request: UpdateSessionRequest, ctx: CallContext): SessionChange | null {
   const title = request.title !== undefined && request.title !== current.title ? request.title : null;
   const merged = { ...current.metadata, ...request.metadataSet };
   for (const key of request.metadataRemove) delete merged[key];
@@ -58,10 +55,14 @@ function changeOf(
   const metadata = writeMetadata(merged).equals(writeMetadata(current.metadata)) ? null : merged;
   if (title === null && metadata === null) return null;
   const event = Event.fromPartial({
-    traceparent,
+    traceparent: ctx.traceparent,
     body: {
       $case: "sessionUpdated",
-      value: { title: title ?? undefined, metadata: metadata ? { entries: metadata } : undefined },
+      value: {
+        title: title ?? undefined,
+        metadata: metadata ? { entries: metadata } : undefined,
+        requestedBy: requestedBy(ctx),
+      },
     },
   });
   return { title, metadata, event: encodeNewEvent(event, "session.updated") };
