@@ -1,17 +1,21 @@
 import { spawnSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 
-/** Programs that hands need, and the Debian package each comes in. */
+/**
+ * Programs that hands need, and the Debian package each comes in. newuidmap gives every hand a user id of its own; only
+ * root can grant the ids, so an ordinary user gains nothing from it.
+ */
 const NEEDED = [
-  { program: "bwrap", package: "bubblewrap" },
-  { program: "newuidmap", package: "uidmap" },
+  { program: "bwrap", package: "bubblewrap", onlyAsRoot: false },
+  { program: "newuidmap", package: "uidmap", onlyAsRoot: true },
 ] as const;
 
 const FOLDERS = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];
 
-/** missingPackages lists the Debian packages that are not there. */
-export function missingPackages(): string[] {
-  return NEEDED.filter(({ program }) => !findProgram(program)).map((needed) => needed.package);
+/** missingPackages lists the Debian packages that are needed and not there. */
+export function missingPackages(isRoot = process.getuid?.() === 0): string[] {
+  const needed = NEEDED.filter(({ onlyAsRoot }) => isRoot || !onlyAsRoot);
+  return needed.filter(({ program }) => !findProgram(program)).map((one) => one.package);
 }
 
 /** findProgram looks a program up where Debian keeps them. */
