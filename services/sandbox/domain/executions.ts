@@ -147,6 +147,7 @@ export class Executions {
       return finishedResult(await hand.driven.run(call, signal), duration());
     } catch (error) {
       const lost = error instanceof HandLostError ? error : new HandLostError("the hand failed", true);
+      await this.#hands.lose(hand, lost.message);
       return lostResult(lost.message, {
         wasStarted: lost.wasStarted,
         isCancelled: isCancelled(),

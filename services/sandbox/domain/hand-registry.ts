@@ -115,6 +115,13 @@ export class HandRegistry {
     await this.#end(record, "it was terminated");
   }
 
+  /** lose marks a hand that failed a call as lost and resolves when nothing in it runs any more (case B078). */
+  async lose(record: HandRecord, reason: string): Promise<void> {
+    const ended = record.driven?.ended;
+    this.#end(record, reason).catch(() => undefined);
+    await ended;
+  }
+
   /** reapIdle kills hands that nobody used for a while (case B070). */
   async reapIdle(): Promise<void> {
     const before = this.#options.now() - this.#options.idleTtlMs;

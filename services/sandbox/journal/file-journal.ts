@@ -29,6 +29,7 @@ export class FileJournal implements ExecutionJournal {
   #log: RecordLog;
   #compacting: Promise<void> | undefined;
   #nextCompaction: number;
+  #isSettled = true;
   readonly #writing = new Set<Promise<unknown>>();
 
   private constructor(options: FileJournalOptions, state: JournalState, log: RecordLog) {
@@ -55,7 +56,7 @@ export class FileJournal implements ExecutionJournal {
 
   /** False when calls are refused because nothing can be recorded. */
   get isWritable(): boolean {
-    return this.#log.isWritable && this.#log.size <= this.#options.maxBytes;
+    return this.#isSettled && this.#log.isWritable && this.#log.size <= this.#options.maxBytes;
   }
 
   seenEpoch(sessionId: string): bigint {
@@ -142,14 +143,18 @@ export class FileJournal implements ExecutionJournal {
       await fresh.close();
       throw error;
     }
-    syncFolder(this.#options.folder);
     this.#state = state;
     this.#log = fresh;
+    // Until the folder is synced a crash could bring the old file back, without what is written from now on.
+    this.#isSettled = false;
+    syncFolder(this.#options.folder);
+    this.#isSettled = true;
     await old.close();
   }
 
   async #write(record: JournalRecord): Promise<void> {
     while (this.#compacting !== undefined) await this.#compacting;
+    if (!this.#isSettled) throw new Error("the journal's folder could not be synced");
     if (this.#log.size > this.#options.maxBytes) throw new Error("the journal is full");
     const state = this.#state;
     const writing = this.#log.append(encode(record)).then((place) => state.apply(record, place));

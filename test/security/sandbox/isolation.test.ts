@@ -239,7 +239,8 @@ function processesIn(namespace: number): string[] {
     .filter((name) => /^\d+$/.test(name))
     .filter((pid) => {
       try {
-        return statSync(`/proc/${pid}/ns/pid`).ino === namespace;
+        const isZombie = /^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+        return !isZombie && statSync(`/proc/${pid}/ns/pid`).ino === namespace;
       } catch {
         return false;
       }

@@ -160,7 +160,7 @@ export class BubblewrapDriver implements HandDriver {
       const isOurs = !owner || owner.uid === process.getuid?.();
       await removeHandFolder(folder, isOurs ? undefined : { uid: owner.uid, gid: owner.gid });
     }
-    this.#cgroups?.removeLeftovers();
+    await this.#cgroups?.removeLeftovers();
   }
 
   /** Makes a hand and throws it away: what is wrong with this host shows now, not at the first tool call. */

@@ -62,13 +62,25 @@ export class Cgroups {
     return { joinFiles: made.map((group) => join(group, "cgroup.procs")), remove: () => removeAll(made) };
   }
 
-  /** removeLeftovers removes the groups of hands that a dead predecessor made. */
-  removeLeftovers(): void {
+  /** removeLeftovers ends what a dead predecessor's hands still run, and removes their groups (case B070). */
+  async removeLeftovers(): Promise<void> {
     for (const folder of this.#folders.values()) {
       for (const name of readdirSync(folder)) {
-        if (name === "probe" || name.startsWith("hand_")) rmdirSync(join(folder, name));
+        if (name !== "probe" && !name.startsWith("hand_")) continue;
+        for (const pid of readFileSync(join(folder, name, "cgroup.procs"), "utf8").split("\n")) {
+          if (Number(pid) > 1) killQuietly(Number(pid));
+        }
+        await removeAll([join(folder, name)]);
       }
     }
+  }
+}
+
+function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // Gone already.
   }
 }
 
