@@ -7,6 +7,8 @@ import { type Turn, WatchedSession } from "./watched-session.ts";
 const PAIRS = 40;
 const WARM_UP = 3;
 const MODEL = "claude-opus-5-5";
+/** Some hundred milliseconds of text, as of a model: previews of an answer that is complete at once may be shed. */
+const SCENARIO = "scenario: plain words=8 delayMs=15";
 const SYSTEM = "You answer in one paragraph.";
 
 /**
@@ -29,7 +31,7 @@ export const ttftBenchmark: Benchmark<MeshStand> = {
     for (const [index, sessionId] of sessions.entries()) {
       const session = await WatchedSession.open(stand.door, sessionId);
       for (const pairs of [first, next]) {
-        const text = `scenario: plain words=20 id=${index}\nGood morning.`;
+        const text = `${SCENARIO} id=${index}\nGood morning.`;
         const baseline = await direct(text);
         const turn = await session.say(text);
         if (index >= WARM_UP) pairs.push({ ours: turn.firstTextMs, baseline, turn });
