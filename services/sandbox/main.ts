@@ -6,6 +6,7 @@ import { implement, unary } from "../common/grpc/handlers.ts";
 import { startServer } from "../common/grpc/start-server.ts";
 import { createLogger } from "../common/log/create-logger.ts";
 import type { ReadinessPart } from "../common/telemetry/admin-server.ts";
+import { createMetrics } from "../common/telemetry/metrics.ts";
 import { TlsBundle } from "../common/tls/tls-bundle.ts";
 import { SandboxServiceService } from "../gen/ganglion/sandbox/v1/sandbox_service.ts";
 import { SessionServiceService } from "../gen/ganglion/session/v1/session_service.ts";
@@ -25,6 +26,7 @@ import { listHands } from "./rpc/list-hands.ts";
 import { provision } from "./rpc/provision.ts";
 import type { SandboxDeps } from "./rpc/sandbox-deps.ts";
 import { terminate } from "./rpc/terminate.ts";
+import { createSandboxMetrics } from "./sandbox-metrics.ts";
 
 const MIB = 1024 ** 2;
 const REAP_EVERY_MS = 10_000;
@@ -67,10 +69,16 @@ const hands = new HandRegistry({
 });
 const tls = new TlsBundle(config.GANGLION_TLS_DIR);
 const sessions = createClient(SessionServiceService, config.GANGLION_SESSION_ADDR, tls, "session");
+const executions = new Executions({ hands, journal, now: Date.now });
+const metrics = createMetrics(identity.service, identity.instance);
 const deps: SandboxDeps = {
   leases: new LeaseGuard(journal, new SessionLeaseSource(sessions)),
   hands,
-  executions: new Executions({ hands, journal, now: Date.now }),
+  executions,
+  metrics: createSandboxMetrics(metrics.registry, {
+    liveHands: () => hands.liveCount,
+    runningCalls: () => executions.runningCount,
+  }),
   offer: () => ({
     driver: driver.name,
     tools: driver.tools,
@@ -96,6 +104,7 @@ await startServer({
   adminListen: config.GANGLION_ADMIN_LISTEN,
   image: config.GANGLION_IMAGE,
   log,
+  metrics,
   logLevel: config.GANGLION_LOG_LEVEL,
   reflection: config.GANGLION_REFLECTION,
   drainGraceMs: config.GANGLION_DRAIN_GRACE_MS,

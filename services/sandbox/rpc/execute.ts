@@ -22,6 +22,7 @@ export async function execute(
   const { sessionId } = command;
   await deps.leases.admit({ sessionId, epoch: request.epoch, caller: ctx.principal.spiffeId }, ctx.signal);
   const view = await deps.executions.execute(command);
+  if (!view.isReplayed) deps.metrics.countExecution(view.result.outcome);
   ctx.note({ outcome: view.result.outcome, is_replayed: view.isReplayed });
   return { execution: mapExecution(view) };
 }

@@ -1,3 +1,4 @@
+import type { Outcome } from "../domain/execution-result.ts";
 import type { Executions } from "../domain/executions.ts";
 import type { HandResources } from "../domain/hand-driver.ts";
 import type { HandRegistry } from "../domain/hand-registry.ts";
@@ -16,6 +17,7 @@ export type SandboxDeps = {
   leases: LeaseGuard;
   hands: HandRegistry;
   executions: Executions;
+  metrics: { countExecution: (outcome: Outcome) => void };
   offer: () => HandOffer;
   /** What a hand gets when its request names nothing. */
   defaultResources: HandResources;
