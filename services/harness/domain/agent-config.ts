@@ -22,7 +22,7 @@ export interface CustomTool {
 
 /** The part of an agent's definition that a brain acts on. */
 export interface AgentConfig {
-  model: { id: string; effort: string | null; speed: string | null };
+  model: { id: string; effort: string | null; speed: string | null; inferenceGeo: string | null };
   system: string;
   /** Absent when the agent has no built-in tools. */
   builtIn: ToolsetConfig | null;
@@ -72,10 +72,10 @@ export function settingOf(toolset: ToolsetConfig, name: string): ToolSetting {
 }
 
 function parseModel(model: unknown): AgentConfig["model"] {
-  if (typeof model === "string") return { id: model, effort: null, speed: null };
-  const { id, effort, speed } = asObject(model);
+  if (typeof model === "string") return { id: model, effort: null, speed: null, inferenceGeo: null };
+  const { id, effort, speed, inference_geo: geo } = asObject(model);
   const level = typeof effort === "string" ? effort : text(asObject(effort).type);
-  return { id: text(id), effort: level || null, speed: text(speed) || null };
+  return { id: text(id), effort: level || null, speed: text(speed) || null, inferenceGeo: text(geo) || null };
 }
 
 function parseToolset(tool: Record<string, unknown>, fallback: Policy): ToolsetConfig {

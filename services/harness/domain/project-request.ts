@@ -32,8 +32,12 @@ export function projectRequest(state: SessionState): Buffer {
   const pieces: Piece[] = [`{"model":${JSON.stringify(model.id)},"max_tokens":${maxTokens},"stream":true`];
   // The API's own placement: it marks the end of the longest prefix that stays the same.
   pieces.push(`,"cache_control":{"type":"ephemeral"}`);
-  if (model.effort) pieces.push(`,"output_config":{"effort":${JSON.stringify(model.effort)}}`);
-  if (model.speed) pieces.push(`,"speed":${JSON.stringify(model.speed)}`);
+  // What is the API's own default is left out: models that do not know the setting refuse it by name.
+  if (model.effort && model.effort !== "high") {
+    pieces.push(`,"output_config":{"effort":${JSON.stringify(model.effort)}}`);
+  }
+  if (model.speed && model.speed !== "standard") pieces.push(`,"speed":${JSON.stringify(model.speed)}`);
+  if (model.inferenceGeo) pieces.push(`,"inference_geo":${JSON.stringify(model.inferenceGeo)}`);
   if (system !== "") pieces.push(`,"system":${JSON.stringify(system)}`);
   if (tools.length > 0) pieces.push(`,"tools":[${tools.join(",")}]`);
   pieces.push(`,"messages":[`, ...join(messages), "]}");

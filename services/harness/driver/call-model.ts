@@ -36,6 +36,7 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
   await log.append(log.state.status === "running" ? [span] : [statusRunning(), span], ctx.traceparent);
 
   const ids = new Map<number, string>();
+  const shown = new Set<string>();
   const interrupt = interruptSignal(log);
   const startedAt = performance.now();
   const durationMs = (): bigint => BigInt(Math.round(performance.now() - startedAt));
@@ -45,12 +46,12 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
     answer = await ctx.ports.model.ask({
       body,
       token: await sessionToken(ctx, signal),
-      listener: previewListener(ctx, ids),
+      listener: previewListener(ctx, ids, shown),
       signal,
       traceparent: ctx.traceparent,
     });
   } catch (error) {
-    for (const id of ids.values()) ctx.previews.discard(id);
+    for (const id of shown) ctx.previews.discard(id);
     if (ctx.signal.aborted) throw new LeaseLost("stopped in a model request", { cause: error });
     return await noteFailure(ctx, span.id, attempt, asModelError(error), durationMs());
   } finally {
@@ -95,17 +96,19 @@ function spanEnd(spanId: string, answer: Answer, durationMs: bigint): NewEvent {
   });
 }
 
-function previewListener(ctx: DriveContext, ids: Map<number, string>): AnswerListener {
+function previewListener(ctx: DriveContext, ids: Map<number, string>, shown: Set<string>): AnswerListener {
   return {
     onBlockStart(index, type) {
       const id = newId("sevt");
       ids.set(index, id);
       const eventType = previewType(type);
-      if (eventType !== undefined) ctx.previews.start(id, eventType);
+      if (eventType === undefined) return;
+      shown.add(id);
+      ctx.previews.start(id, eventType);
     },
     onText(index, text) {
       const id = ids.get(index);
-      if (id !== undefined) ctx.previews.text(id, text);
+      if (id !== undefined && shown.has(id)) ctx.previews.text(id, text);
     },
   };
 }

@@ -104,10 +104,10 @@ export class Harness {
     const ended = (async () => {
       const end = await run.run();
       if (this.#runs.get(lease.sessionId)?.run === run) this.#runs.delete(lease.sessionId);
-      if (end.reason === "lost" && !this.#isDraining) return;
       // A failed run leaves its session runnable: it is held a while, longer each time, before anybody tries again.
       if (end.reason === "failed") await pause(this.#failureDelay(lease.sessionId), this.#closing.signal);
       else this.#failures.delete(lease.sessionId);
+      // Also when it is lost: if it is not, nobody else would ever give it back.
       const settled = end.reason === "settled" ? end.settledPosition : undefined;
       await leases.release(lease, settled).catch((error: unknown) => {
         logger.warn({ err: error, session_id: lease.sessionId }, "a lease could not be given back");

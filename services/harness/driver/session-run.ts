@@ -82,7 +82,7 @@ export class SessionRun {
       const end = await Promise.race([driven, lost]);
       return end.reason === "settled" ? { reason: "settled", settledPosition: end.position } : end;
     } catch (error) {
-      if (saysLeaseIsLost(error) || this.#abort.signal.aborted) {
+      if (saysLeaseIsLost(error) || saysLeaseIsLost(this.#abort.signal.reason)) {
         this.#logger.info("the session is not ours any more");
         return { reason: "lost" };
       }

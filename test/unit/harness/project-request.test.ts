@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { fold } from "../../../services/harness/domain/fold.ts";
 import { projectRequest } from "../../../services/harness/domain/project-request.ts";
 import { emptyState, type SessionState } from "../../../services/harness/domain/session-state.ts";
-import { toEvents, type WrittenEvent } from "../../golden/load-log.ts";
+import { loadLog, toEvents, type WrittenEvent } from "../../golden/load-log.ts";
 import { session } from "./fakes/brain.ts";
 
 interface Block {
@@ -98,6 +98,12 @@ describe("projecting a log to a request", () => {
       request.messages.map((message) => message.role),
       ["user", "assistant", "user", "assistant", "user"],
     );
+  });
+
+  it("projects neither a late result nor a second one [B005]", () => {
+    const request = project(loadLog("interrupt-late-result").reduce(fold, emptyState()));
+    assert.equal(results(request).length, 1);
+    assert.match(results(request)[0]?.content?.[0]?.text ?? "", /interrupted/);
   });
 
   it("builds no request while a call is unanswered [B001]", () => {
