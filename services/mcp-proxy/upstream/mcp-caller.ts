@@ -21,6 +21,9 @@ const FAREWELL_MS = 400;
 /** After the end of its answer's stream an operation has this long to have got what it waits for. */
 const SETTLE_MS = 250;
 
+/** Ends what an operation left open. One for all: making an error costs more than the rest of the ending. */
+const OVER = new UpstreamFailure("cancelled");
+
 type Work<T> = (connection: McpConnection, signal: AbortSignal) => Promise<T>;
 
 /** Makes the caller of MCP servers over pinned connections. */
@@ -72,7 +75,7 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
       const close = () => {
         operation.isOver = true;
         operation.secret = undefined;
-        bytes.abort(new UpstreamFailure("cancelled"));
+        bytes.abort(OVER);
       };
       if (request.signal.aborted) setTimeout(close, FAREWELL_MS);
       else close();

@@ -1,0 +1,184 @@
+import assert from "node:assert/strict";
+import { newId } from "../../../services/common/ids/new-id.ts";
+import {
+  BindingServiceService,
+  type BindRequest,
+} from "../../../services/gen/ganglion/mcpproxy/v1/binding_service.ts";
+import { failureOf, ProxyKit, WORKSPACE } from "./proxy-kit.ts";
+
+describe("BindingService", () => {
+  let kit: ProxyKit;
+
+  before(async function () {
+    this.timeout(60_000);
+    kit = await ProxyKit.start();
+  });
+
+  after(() => kit?.stop());
+
+  const binding = (more: Partial<BindRequest> = {}): BindRequest => ({
+    sessionId: newId("sesn"),
+    workspaceId: WORKSPACE,
+    vaultIds: [],
+    mcpServers: [{ name: "demo", url: "https://mcp.example.test/mcp" }],
+    models: ["claude-test"],
+    ...more,
+  });
+  const issue = async (sessionId: string, epoch = 1n, harness = "harness-1") => {
+    const client = await kit.client(BindingServiceService, "harness", harness);
+    return client.issueToken({ sessionId, epoch, audience: 1 });
+  };
+  const owner = (harness = "harness-1") => `spiffe://ganglion.local/harness/${harness}`;
+
+  it("binds once: the same again changes nothing, another binding is refused", async () => {
+    const session = await kit.bindings();
+    const request = binding({ vaultIds: [await kit.makeVault()] });
+    await session.bind(request);
+    await session.bind(request);
+    for (const more of [
+      { models: ["claude-test", "other"] },
+      { vaultIds: [] },
+      { workspaceId: "wrkspc_other", vaultIds: [] },
+    ]) {
+      const error = await failureOf(session.bind({ ...request, ...more }));
+      assert.equal(error.code, "ALREADY_EXISTS");
+      assert.equal(error.reason, "ID_REUSED");
+    }
+  });
+
+  it("refuses vaults that are absent, another workspace's or the system vault", async () => {
+    const session = await kit.bindings();
+    const { vault } = await (await kit.vaults()).getSystemVault({ workspaceId: "" });
+    const foreign = await (await kit.vaults()).createVault({
+      requestId: "",
+      displayName: "x",
+      metadata: {},
+      workspaceId: "wrkspc_other",
+    });
+    for (const vaultId of ["vlt_absent", foreign.vault?.id ?? "", vault?.id ?? ""]) {
+      assert.equal(
+        (await failureOf(session.bind(binding({ vaultIds: [vaultId] })))).reason,
+        "VAULT_NOT_FOUND",
+      );
+    }
+  });
+
+  it("names every malformed field", async () => {
+    const bad = binding({
+      sessionId: "",
+      workspaceId: "x",
+      vaultIds: Array.from({ length: 21 }, (_, i) => `vlt_${i}`),
+    });
+    const error = await failureOf((await kit.bindings()).bind(bad));
+    const fields = error.violations.map(({ field }) => field);
+    assert.deepEqual(fields, ["session_id", "workspace_id", "vault_ids"]);
+    const servers = binding({
+      mcpServers: [
+        { name: "a", url: "ftp://x" },
+        { name: "a", url: "https://x" },
+      ],
+    });
+    const second = await failureOf((await kit.bindings()).bind(servers));
+    assert.deepEqual(
+      second.violations.map(({ field }) => field),
+      ["mcp_servers[0].url", "mcp_servers"],
+    );
+  });
+
+  it("issues a token only to the harness that holds the lease, in that epoch", async () => {
+    const request = binding();
+    await (await kit.bindings()).bind(request);
+    const { sessionId } = request;
+    assert.equal((await failureOf(issue(sessionId))).reason, "LEASE_NOT_CONFIRMED");
+    kit.leases.set(sessionId, { workspaceId: WORKSPACE, epoch: 2n, owner: owner() });
+    assert.equal((await failureOf(issue(sessionId, 1n))).reason, "LEASE_NOT_CONFIRMED");
+    assert.equal((await failureOf(issue(sessionId, 3n))).reason, "LEASE_NOT_CONFIRMED");
+    assert.equal((await failureOf(issue(sessionId, 2n, "harness-2"))).reason, "LEASE_NOT_CONFIRMED");
+    kit.leases.set(sessionId, { workspaceId: "wrkspc_other", epoch: 2n, owner: owner() });
+    assert.equal((await failureOf(issue(sessionId, 2n))).reason, "LEASE_NOT_CONFIRMED");
+    kit.leases.set(sessionId, { workspaceId: WORKSPACE, epoch: 2n, owner: "" });
+    assert.equal((await failureOf(issue(sessionId, 2n))).reason, "LEASE_NOT_CONFIRMED");
+    kit.leases.set(sessionId, { workspaceId: WORKSPACE, epoch: 2n, owner: owner() });
+    const { token, tokenId } = await issue(sessionId, 2n);
+    assert.match(token, /^gst_[A-Za-z0-9_-]{43}$/);
+    const rows = await kit.sql("ganglion_owner", "SELECT * FROM proxy.tokens WHERE session_id = $1", [
+      sessionId,
+    ]);
+    assert.equal(rows.length, 1);
+    assert.equal(rows[0].token_id, tokenId);
+    assert.ok(!JSON.stringify(rows).includes(token), "only a hash is stored");
+    await kit.raiseFence(sessionId, 3n, false);
+    assert.equal((await failureOf(issue(sessionId, 2n))).reason, "LEASE_NOT_CONFIRMED");
+  });
+
+  it("issues nothing for a session that is not bound, or has ended, or without audience [A013]", async () => {
+    const unbound = newId("sesn");
+    kit.leases.set(unbound, { workspaceId: WORKSPACE, epoch: 1n, owner: owner() });
+    assert.equal((await failureOf(issue(unbound))).reason, "BINDING_NOT_FOUND");
+    const request = binding();
+    await (await kit.bindings()).bind(request);
+    kit.leases.set(request.sessionId, { workspaceId: WORKSPACE, epoch: 1n, owner: owner() });
+    const client = await kit.client(BindingServiceService, "harness");
+    const none = await failureOf(client.issueToken({ sessionId: request.sessionId, epoch: 1n, audience: 0 }));
+    assert.equal(none.violations[0]?.field, "audience");
+    await (await kit.bindings()).endBinding({ sessionId: request.sessionId });
+    await (await kit.bindings()).endBinding({ sessionId: request.sessionId });
+    assert.equal((await failureOf(issue(request.sessionId))).reason, "LEASE_NOT_CONFIRMED");
+  });
+
+  it("says when the session service cannot be asked", async function () {
+    this.timeout(40_000);
+    const other = await kit.startProxy({
+      GANGLION_INSTANCE: "mcp-proxy-2",
+      GANGLION_SESSION_ADDR: "127.0.0.1:1",
+    });
+    try {
+      const client = await kit.client(BindingServiceService, "harness", "harness-1", other.listening.addr);
+      const error = await failureOf(client.issueToken({ sessionId: newId("sesn"), epoch: 1n, audience: 1 }));
+      assert.equal(error.reason, "LOG_UNAVAILABLE");
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it("never lowers a fence", async () => {
+    const sessionId = newId("sesn");
+    await kit.raiseFence(sessionId, 5n, false);
+    await kit.raiseFence(sessionId, 2n, false);
+    await kit.raiseFence(sessionId, 0n, true);
+    await kit.raiseFence(sessionId, 1n, false);
+    const [fence] = await kit.sql("ganglion_owner", "SELECT * FROM proxy.fences WHERE session_id = $1", [
+      sessionId,
+    ]);
+    assert.equal(fence.lowest_epoch, "5");
+    assert.equal(fence.ended, true);
+  });
+
+  for (const statement of [
+    "UPDATE proxy.fences SET ended = false",
+    "DELETE FROM proxy.fences",
+    "INSERT INTO proxy.fences VALUES ('x', 0, false)",
+    "UPDATE proxy.audit_records SET reason = ''",
+    "DELETE FROM proxy.audit_records",
+    "TRUNCATE proxy.audit_records",
+    "INSERT INTO proxy.audit_head VALUES (false, 0)",
+    "UPDATE proxy.audit_head SET sequence = 0",
+    "UPDATE proxy.tokens SET epoch = 9",
+    "UPDATE proxy.bindings SET models = '{}'",
+    "DELETE FROM proxy.open_requests",
+    "INSERT INTO proxy.vault_tokens SELECT * FROM proxy.vault_tokens",
+    "ALTER TABLE proxy.audit_records DISABLE TRIGGER ALL",
+    "DROP TABLE proxy.audit_records",
+  ]) {
+    it(`the proxy's own role may not: ${statement} [A137]`, async () => {
+      await assert.rejects(kit.sql("ganglion_proxy", statement), { code: "42501" });
+    });
+  }
+
+  it("the session's role may raise fences and see nothing", async () => {
+    for (const table of ["tokens", "bindings", "credentials", "audit_records", "vault_tokens", "fences"]) {
+      await assert.rejects(kit.sql("ganglion_session", `SELECT * FROM proxy.${table}`), { code: "42501" });
+    }
+    await assert.rejects(kit.sql("ganglion_session", "SELECT proxy.write_records('[]')"), { code: "42501" });
+  });
+});
