@@ -2,12 +2,12 @@
 # options, umask) from call to call through files. So the shell seems to persist (case B074) while each command has
 # its own process session and its own output pipe, and one that breaks its shell breaks nothing for the next.
 #
-# Sourced with: the state folder, this file, the file that holds the command, the names of the base environment.
+# Sourced with: the state folder, this file, the names of the base environment. It starts ahead of its command, loads
+# the state, and waits for one line on standard input: the file that holds the command.
 [[ -r $1/vars ]] && { source "$1/vars"; } 2>/dev/null
 [[ -r $1/cwd ]] && { builtin cd -- "$(<"$1/cwd")" &>/dev/null || echo "(the shell's directory is gone; now in $PWD)"; }
 __ganglion_dir=$1
-__ganglion_command=$(<"$3")
-__ganglion_base=$4
+__ganglion_base=$3
 __ganglion_dump() {
   [[ -n ${__ganglion_dumped-} ]] && return
   __ganglion_dumped=1
@@ -39,7 +39,9 @@ __ganglion_dump() {
   } > "$__ganglion_dir/vars.new"
   : > "$__ganglion_dir/complete"
 }
-exec 2>&1
+IFS= builtin read -r __ganglion_file || exit 0
+exec </dev/null 2>&1
+__ganglion_command=$(<"$__ganglion_file")
 set --
 trap '{ __ganglion_dump; } 2>/dev/null' EXIT
 [[ -r $__ganglion_dir/opts ]] && source "$__ganglion_dir/opts"

@@ -1,11 +1,11 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import type { ChildProcess } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { OutputCollector } from "./output-collector.ts";
-import { CALL_MARK, findCallProcesses, killCallProcesses, listBackgroundProcesses } from "./process-table.ts";
+import { findCallProcesses, killCallProcesses, listBackgroundProcesses } from "./process-table.ts";
 import type { HandLimits, ToolResult } from "./protocol.ts";
-import { BASE_ENVIRONMENT, SHELL_SCRIPT, STATE_FILES } from "./shell-script.ts";
+import { STATE_FILES } from "./shell-script.ts";
 import { ToolError } from "./tool-error.ts";
+import { WaitingShell } from "./waiting-shell.ts";
 
 /** How long after the shell's exit its output must be silent before the call returns, and at most (B065, B067). */
 const DRAIN_IDLE_MS = 25;
@@ -29,6 +29,7 @@ type End = { exitCode: number | null; isTimedOut: boolean; isCancelled: boolean;
 export class Shell {
   readonly #options: ShellOptions;
   #queue: Promise<unknown> = Promise.resolve();
+  #next: WaitingShell | undefined;
 
   constructor(options: ShellOptions) {
     this.#options = options;
@@ -63,41 +64,53 @@ export class Shell {
   }
 
   #forget(): void {
+    this.#next?.dismiss();
+    this.#next = undefined;
     rmSync(this.#options.stateFolder, { recursive: true, force: true });
     mkdirSync(this.#options.stateFolder, { recursive: true, mode: 0o700 });
   }
 
   async #execute(command: string, timeoutMs: number, signal: AbortSignal): Promise<ToolResult> {
-    const { stateFolder, workspace, limits } = this.#options;
-    const mark = randomBytes(12).toString("hex");
-    const commandFile = `${stateFolder}/command-${mark}`;
+    const { stateFolder, limits } = this.#options;
+    const shell = this.#takeShell();
+    const commandFile = `${stateFolder}/command-${shell.mark}`;
     mkdirSync(stateFolder, { recursive: true, mode: 0o700 });
     rmSync(`${stateFolder}/complete`, { force: true });
     // A file, because one argument may not exceed 128 KiB.
     writeFileSync(commandFile, command, { mode: 0o600 });
-    const child = spawn(
-      "/bin/bash",
-      [
-        ...["--noprofile", "--norc", "-c", '. "$2"', "bash"],
-        ...[stateFolder, SHELL_SCRIPT, commandFile, Object.keys(BASE_ENVIRONMENT).join(" ")],
-      ],
-      // Its own session: no terminal, and one name for the whole process group.
-      {
-        cwd: existsSync(workspace) ? workspace : "/",
-        detached: true,
-        env: { ...BASE_ENVIRONMENT, [CALL_MARK]: mark },
-        stdio: ["ignore", "pipe", "pipe"],
-      },
-    );
     const collector = new OutputCollector(limits);
-    const drained = drain(child, collector);
-    const end = await settle(child, mark, timeoutMs, signal);
+    const drained = drain(shell.child, collector);
+    shell.begin(commandFile);
+    const end = await settle(shell, timeoutMs, signal);
     await drained.afterExit();
     rmSync(commandFile, { force: true });
     this.#keepState();
     if (!end.isClean) this.#options.onUnclean("processes of a command could not be killed");
-    const own = new Set(child.pid === undefined ? [] : findCallProcesses(child.pid, mark));
-    return describe(collector, end, timeoutMs, own);
+    const own = new Set(shell.pid === undefined ? [] : findCallProcesses(shell.pid, shell.mark));
+    const result = describe(collector, end, timeoutMs, own);
+    this.warm();
+    return result;
+  }
+
+  /** warm starts the next command's shell ahead of the command. */
+  warm(): void {
+    try {
+      this.#next ??= new WaitingShell(this.#options);
+    } catch {
+      // A hand full of processes or files; the next command says so if it is still full then.
+    }
+  }
+
+  #takeShell(): WaitingShell {
+    const next = this.#next;
+    this.#next = undefined;
+    // A command may have killed it while it waited.
+    if (next && !next.isDead) return next;
+    try {
+      return new WaitingShell(this.#options);
+    } catch {
+      throw new ToolError("bash: no shell can be started: the hand has too many processes or open files");
+    }
   }
 
   /** Takes over what a shell that ended in good order left; one that was killed changes nothing. */
@@ -126,7 +139,8 @@ export function plainResult(text: string): ToolResult {
   };
 }
 
-function settle(child: ChildProcess, mark: string, timeoutMs: number, signal: AbortSignal): Promise<End> {
+function settle(shell: WaitingShell, timeoutMs: number, signal: AbortSignal): Promise<End> {
+  const { child, mark } = shell;
   return new Promise((resolve, reject) => {
     let stop: "timeout" | "cancel" | undefined;
     const kill = (reason: "timeout" | "cancel") => {

@@ -23,6 +23,7 @@ export class Toolset {
   constructor(options: ToolsetOptions) {
     this.#options = options;
     this.#shell = new Shell({ ...options, workspace: options.roots[0] });
+    this.#shell.warm();
   }
 
   /** run executes one call; whatever goes wrong inside is a result, never an exception. */
