@@ -19,9 +19,16 @@ const PARTS = [
 
 /** One session from its making to the end of a turn in which a hand runs a command. */
 async function passesSession(mesh: TestMesh): Promise<void> {
-  const { code, stdout, stderr } = await mesh.cli(["run", "run: echo it-$((6*7))", "--json"]);
+  const { code, stdout, stderr } = await mesh.cli(["run", "Run: echo it-$((6*7))", "--json"]);
   assert.equal(code, 0, `${stdout}\n${stderr}`);
-  assert.match(stdout, /"session.status_idle"/);
+  assert.match(stdout, /"agent.tool_result"/, "a hand was used");
+  const texts = [...stdout.matchAll(/"json":"([A-Za-z0-9+/=]+)"/g)].map(([, json]) =>
+    Buffer.from(json as string, "base64"),
+  );
+  assert.ok(
+    texts.some((text) => text.toString().includes("it-42")),
+    "the hand ran the command",
+  );
 }
 
 describe("a supervised mesh", () => {
