@@ -73,9 +73,9 @@ export async function logIn(
       else plan(renewalDelay(lifeMs));
     } catch (error) {
       const failure = error instanceof VaultFailure ? error : new VaultFailure("malformed");
-      if (failure.kind === "denied" || Date.now() >= endsAt - RETRY_MS) return lose(failure);
+      if (failure.kind === "denied" || Date.now() >= endsAt) return lose(failure);
       events.onRenewalFailed(failure);
-      plan(RETRY_MS * (0.5 + Math.random()));
+      plan(Math.min(RETRY_MS * (0.5 + Math.random()), Math.max(100, (endsAt - Date.now()) / 2)));
     }
   };
   plan(renewalDelay(endsAt - Date.now()));
