@@ -63,10 +63,10 @@ export const FAILURES = {
     message: "No request could be built from the log.",
     reason: "MODEL_REQUEST_REJECTED",
   },
-  internal: {
+  answerNotStored: {
     part: PART.BRAIN,
     errorType: "unknown_error",
-    message: "The harness failed.",
+    message: "The model's answer cannot be stored.",
     reason: "INTERNAL",
   },
 } as const satisfies Record<string, Failure>;

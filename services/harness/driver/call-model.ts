@@ -62,8 +62,20 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
   for (const { id, body: block } of blocks) {
     if (block.$case === "agentToolUse" || block.$case === "agentMcpToolUse") ctx.ownCalls.add(id);
   }
-  await log.append([...blocks, spanEnd(span.id, answer, durationMs())], ctx.traceparent);
+  try {
+    await log.append([...blocks, spanEnd(span.id, answer, durationMs())], ctx.traceparent);
+  } catch (error) {
+    const isRefused = GanglionError.is(error) && REFUSALS.has(error.code);
+    if (!isRefused) throw error;
+    // Asked again it would answer as much again, and be paid for again.
+    ctx.logger.error({ err: error }, "the log does not take the answer");
+    const failure = new ModelError({ ...FAILURES.answerNotStored, reason: error.reason, isRetryable: false });
+    await noteFailure(ctx, span.id, attempt, failure, durationMs());
+  }
 }
+
+// The log looked at what it was given and will not take it, however often it is tried.
+const REFUSALS = new Set(["INVALID_ARGUMENT", "RESOURCE_EXHAUSTED"]);
 
 function spanStart(ctx: DriveContext, body: Buffer, attempt: number): NewEvent {
   return newEvent({

@@ -150,13 +150,15 @@ export class Harness {
     void this.#followHints(hint);
     const { pollMs } = this.#options;
     while (!this.#closing.signal.aborted) {
-      await hint.wait(pollMs / 2 + (pollMs / 2) * Math.random(), this.#closing.signal);
-      await this.#takeAll();
+      const count = await hint.wait(pollMs / 2 + (pollMs / 2) * Math.random(), this.#closing.signal);
+      await this.#take(count);
     }
   }
 
-  async #takeAll(): Promise<void> {
-    while (!this.#isDraining && this.isAlive && !this.#closing.signal.aborted) {
+  /** Takes up to that many sessions: asking for one more than there are costs the ones that just began. */
+  async #take(count: number): Promise<void> {
+    for (let taken = 0; taken < count; taken++) {
+      if (this.#isDraining || !this.isAlive || this.#closing.signal.aborted) return;
       if (this.#runs.size >= this.#options.maxSessions) {
         // Room comes when a session that only waits is given back.
         this.active.find((run) => run.isLingering)?.stop();
@@ -175,28 +177,31 @@ export class Harness {
 
   async #followHints(hint: Hint): Promise<void> {
     for await (const count of this.#options.leases.runnable(this.#closing.signal)) {
-      if (count > 0) hint.give();
+      if (count > 0) hint.give(count);
     }
   }
 }
 
-/** One bit that wakes one waiter. */
+/** A number that wakes one waiter; 0 = none was given. */
 class Hint {
-  #isGiven = false;
+  #count = 0;
   #wake: (() => void) | undefined;
 
-  give(): void {
-    this.#isGiven = true;
+  give(count: number): void {
+    this.#count = Math.max(this.#count, count);
     this.#wake?.();
   }
 
-  async wait(ms: number, signal: AbortSignal): Promise<void> {
-    if (!this.#isGiven) {
+  /** Waits for a hint, or for the time; without a hint there may be any number. */
+  async wait(ms: number, signal: AbortSignal): Promise<number> {
+    if (this.#count === 0) {
       const woken = new AbortController();
       this.#wake = () => woken.abort();
       await pause(ms, AbortSignal.any([woken.signal, signal]));
       this.#wake = undefined;
     }
-    this.#isGiven = false;
+    const count = this.#count;
+    this.#count = 0;
+    return count === 0 ? Number.POSITIVE_INFINITY : count;
   }
 }

@@ -79,7 +79,7 @@ export class SessionRun {
       lost.catch(() => {});
       const driven = driveSession(ctx, this.progress, (position) => this.#waitForInput(ctx.log, position));
       driven.catch(() => {});
-      const end = await Promise.race([driven, lost]);
+      const end = await Promise.race([driven, lost, this.#aborted()]);
       return end.reason === "settled" ? { reason: "settled", settledPosition: end.position } : end;
     } catch (error) {
       if (saysLeaseIsLost(error) || saysLeaseIsLost(this.#abort.signal.reason)) {
@@ -92,6 +92,17 @@ export class SessionRun {
       this.#abort.abort(new LeaseLost("the run is over"));
       ctx.previews.close();
     }
+  }
+
+  /** Rejects when the run is aborted: a part that does not react to its signal must not keep it. */
+  #aborted(): Promise<never> {
+    const { signal } = this.#abort;
+    const aborted = new Promise<never>((_, reject) => {
+      if (signal.aborted) reject(signal.reason);
+      else signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+    aborted.catch(() => {});
+    return aborted;
   }
 
   #context(): DriveContext {

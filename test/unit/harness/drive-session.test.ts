@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import { session, World } from "./fakes/brain.ts";
 import { answer, bash, modelFailure } from "./fakes/scripted-parts.ts";
 
@@ -168,6 +169,18 @@ describe("driving a session", () => {
     await world.drive();
     const [error] = world.log.all("sessionError");
     assert.deepEqual([error?.reason, error?.retryStatus], ["MODEL_UNAUTHORIZED", 2]);
+    assert.equal(world.log.types().at(-1), "sessionStatusIdle");
+  });
+
+  it("does not ask again for an answer that the log will never take", async () => {
+    const world = new World(session(), answer("end_turn", "x".repeat(100)));
+    world.log.beforeAppend = (events) => {
+      if (events[0]?.body.$case !== "agentMessage") return;
+      throw new GanglionError({ code: "RESOURCE_EXHAUSTED", reason: "TOO_LARGE", message: "too large" });
+    };
+    await world.drive();
+    assert.equal(world.model.requests.length, 1);
+    assert.equal(world.log.all("sessionError")[0]?.reason, "TOO_LARGE");
     assert.equal(world.log.types().at(-1), "sessionStatusIdle");
   });
 
