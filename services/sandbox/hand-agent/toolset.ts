@@ -3,7 +3,6 @@ import type { Roots } from "./confine-path.ts";
 import { editTool, readTool, writeTool } from "./file-tools.ts";
 import { HeadTailText } from "./head-tail-text.ts";
 import type { HandLimits, ToolResult } from "./protocol.ts";
-import { globTool, grepTool } from "./search-tools.ts";
 import { plainResult, Shell } from "./shell.ts";
 import { ToolError } from "./tool-error.ts";
 
@@ -44,6 +43,8 @@ export class Toolset {
     if (name === "read") return readTool(input as Parameters<typeof readTool>[0], files);
     if (name === "write") return writeTool(input as Parameters<typeof writeTool>[0], files);
     if (name === "edit") return editTool(input as Parameters<typeof editTool>[0], files);
+    // Loaded when it is needed: threads cost every hand's birth some milliseconds.
+    const { globTool, grepTool } = await import("./search-tools.ts");
     if (name === "glob") return globTool(input as Parameters<typeof globTool>[0], files.roots, signal);
     return grepTool(input as Parameters<typeof grepTool>[0], files.roots, signal);
   }

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { constants, mkdir, open, rename, stat, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 
@@ -11,7 +10,7 @@ export async function writeAtomic(canonical: string, content: Buffer): Promise<v
   const before = await stat(canonical).catch(() => undefined);
   if (before?.isDirectory()) throw Object.assign(new Error("is a directory"), { code: "EISDIR" });
   if (before && !before.isFile()) throw Object.assign(new Error("not a regular file"), { code: "ENXIO" });
-  const temporary = `${dirname(canonical)}/.ganglion-${randomBytes(8).toString("hex")}.tmp`;
+  const temporary = `${dirname(canonical)}/.ganglion-${process.pid}-${process.hrtime.bigint().toString(36)}.tmp`;
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
   const file = await open(temporary, flags, before ? before.mode & 0o777 : 0o644);
   try {

@@ -24,7 +24,7 @@ export function installAgent(folder: string): void {
     if (name.endsWith(".sh")) writePublicFile(join(folder, name), readFileSync(join(AGENT_SOURCE, name)));
     if (!name.endsWith(".ts")) continue;
     const code = stripTypeScriptTypes(readFileSync(join(AGENT_SOURCE, name), "utf8"));
-    const renamed = code.replace(/(from\s+"\.\/[a-z-]+)\.ts"/g, '$1.js"');
+    const renamed = code.replace(/((?:from\s+|import\()"\.\/[a-z-]+)\.ts"/g, '$1.js"');
     writePublicFile(join(folder, name.replace(/\.ts$/, ".js")), renamed);
   }
   writePublicFile(join(folder, "package.json"), '{"type":"module"}\n');
