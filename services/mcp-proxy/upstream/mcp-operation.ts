@@ -36,17 +36,20 @@ export async function* release(
 ): AsyncGenerator<Buffer> {
   const redactor = createRedactor(operation.secret, operation.credentialId);
   let size = 0;
-  try {
-    for await (const chunk of body) {
-      size += chunk.length;
-      operation.responseBytes += chunk.length;
-      if (size > maxBytes) throw new RangeError("answer too large");
-      const out = redactor.push(chunk);
-      if (out.length > 0) yield out;
-    }
-    const rest = redactor.flush();
-    if (rest.length > 0) yield rest;
-  } finally {
-    operation.redactions += redactor.count;
+  let counted = 0;
+  // Counted at once: the answer may be complete, and its outcome written, before its stream has ended.
+  const count = () => {
+    operation.redactions += redactor.count - counted;
+    counted = redactor.count;
+  };
+  for await (const chunk of body) {
+    size += chunk.length;
+    operation.responseBytes += chunk.length;
+    if (size > maxBytes) throw new RangeError("answer too large");
+    const out = redactor.push(chunk);
+    count();
+    if (out.length > 0) yield out;
   }
+  const rest = redactor.flush();
+  if (rest.length > 0) yield rest;
 }

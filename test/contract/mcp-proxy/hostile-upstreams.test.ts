@@ -1,0 +1,247 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { gzipSync } from "node:zlib";
+import { newId } from "../../../services/common/ids/new-id.ts";
+import { ToolOutcome } from "../../../services/gen/ganglion/types/v1/event.ts";
+import { answer, answerInPieces, HostileMcp, type Misbehaviour, tool } from "./hostile-mcp.ts";
+import { type BoundSession, briefly, failureOf, ProxyKit } from "./proxy-kit.ts";
+
+const SECRET = `sk-${randomBytes(12).toString("base64")}/+"end`;
+
+describe("upstreams that mean harm", () => {
+  let kit: ProxyKit;
+  let upstream: HostileMcp;
+  let session: BoundSession;
+
+  before(async function () {
+    this.timeout(60_000);
+    upstream = await HostileMcp.start();
+    kit = await ProxyKit.start({ GANGLION_PROXY_ALLOW_HTTP_HOSTS: upstream.host });
+    session = await bound();
+  });
+
+  beforeEach(() => {
+    upstream.misbehave = () => false;
+  });
+
+  after(async () => {
+    await kit?.stop();
+    await upstream?.stop();
+  });
+
+  const bound = () => kit.bound({ servers: [{ name: "demo", url: upstream.url, secret: SECRET }] });
+  const metadata = (of: BoundSession) => ({ metadata: { "ganglion-session-token": of.token } });
+  const list = async (of = session) => (await kit.mcp()).listTools({ mcpServerName: "demo" }, metadata(of));
+  const call = async (
+    inputJson = "{}",
+    more: { of?: BoundSession; key?: string; timeoutMs?: number } = {},
+  ) => {
+    const ms = more.timeoutMs ?? 10_000;
+    const timeout = { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
+    const key = more.key ?? newId("sevt");
+    const request = { mcpServerName: "demo", name: "one", inputJson: Buffer.from(inputJson), key, timeout };
+    const { call: made } = await (await kit.mcp()).callTool(request, metadata(more.of ?? session));
+    const text = (made?.content ?? [])
+      .map(({ data }) => (data?.$case === "json" ? data.value.toString() : ""))
+      .join();
+    return { ...made, text };
+  };
+  const onCall =
+    (how: Misbehaviour): Misbehaviour =>
+    (rpc, request, response) =>
+      rpc.method === "tools/call" && how(rpc, request, response);
+  const forms = (authorization: string) => [
+    authorization,
+    Buffer.from(authorization).toString("base64"),
+    Buffer.from(`x${authorization}`).toString("base64"),
+    Buffer.from(authorization).toString("hex"),
+    encodeURIComponent(authorization),
+  ];
+
+  for (const size of [1, 7, 100_000]) {
+    it(`an echo of the credential, in events of ${size}-byte pieces: removed in each form [A058] [A060] [L5]`, async () => {
+      upstream.misbehave = onCall((rpc, request, response) => {
+        const content = forms(String(request.headers.authorization)).map((text) => ({ type: "text", text }));
+        answerInPieces(response, rpc, { content }, size);
+        return true;
+      });
+      const { text, outcome } = await call();
+      assert.equal(outcome, ToolOutcome.TOOL_OUTCOME_COMPLETED);
+      assert.equal(text.match(/\[REDACTED:vcrd_[0-9a-z]+\]/g)?.length, 5);
+      for (const form of forms(SECRET)) assert.ok(!text.includes(form));
+      const last = (await kit.records(session.sessionId)).at(-1);
+      assert.equal(last?.redactions, 5n);
+    });
+  }
+
+  it("a compressed answer: not passed on, though asked for plain [A062]", async () => {
+    upstream.misbehave = onCall((rpc, _request, response) => {
+      const body = gzipSync(JSON.stringify({ jsonrpc: "2.0", id: rpc.id, result: { content: [] } }));
+      response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" }).end(body);
+      return true;
+    });
+    const { outcome } = await call();
+    assert.equal(outcome, ToolOutcome.TOOL_OUTCOME_UNKNOWN);
+    assert.equal(upstream.seen.at(-1)?.headers["accept-encoding"], "identity");
+  });
+
+  it("sees nothing of the caller's: no session token, no principal [A046]", async () => {
+    await call();
+    const all = JSON.stringify(upstream.seen);
+    assert.ok(!all.includes(session.token));
+    assert.ok(!all.includes(session.sessionId));
+    assert.equal(upstream.seen.at(-1)?.headers.authorization, `Bearer ${SECRET}`);
+  });
+
+  it("opens no stream and says no farewell outside of a recorded request [L6]", async () => {
+    const own = await bound();
+    await list(own);
+    await kit.raiseFence(own.sessionId, 0n, true);
+    assert.deepEqual([...new Set(upstream.seen.map(({ method }) => method))], ["POST"]);
+  });
+
+  it("lost our session: one initialization, and the caller sees success [B085]", async () => {
+    await call();
+    const before = upstream.of("initialize").length;
+    upstream.forget();
+    const { outcome } = await call('{"again":true}');
+    assert.equal(outcome, ToolOutcome.TOOL_OUTCOME_COMPLETED);
+    assert.equal(upstream.of("initialize").length, before + 1);
+  });
+
+  it("130 tools at 50 a page: all of them [B090]", async () => {
+    const all = Array.from({ length: 130 }, (_, i) => tool(`tool-${i}`));
+    upstream.misbehave = (rpc, _request, response) => {
+      if (rpc.method !== "tools/list") return false;
+      const from = Number(rpc.params?.cursor ?? 0);
+      const next = from + 50 < all.length ? { nextCursor: String(from + 50) } : {};
+      answer(response, rpc, { tools: all.slice(from, from + 50), ...next });
+      return true;
+    };
+    const { tools } = await list();
+    assert.deepEqual(
+      tools.map(({ name }) => name),
+      all.map(({ name }) => name),
+    );
+  });
+
+  it("pages that never end: refused", async () => {
+    upstream.misbehave = (rpc, _request, response) => {
+      if (rpc.method !== "tools/list") return false;
+      answer(response, rpc, { tools: [tool("one")], nextCursor: "same" });
+      return true;
+    };
+    assert.equal((await failureOf(list())).reason, "UPSTREAM_MALFORMED");
+  });
+
+  const broken: [string, Misbehaviour, ToolOutcome][] = [
+    [
+      "a connection that breaks",
+      (_rpc, request) => Boolean(request.socket.destroy()),
+      ToolOutcome.TOOL_OUTCOME_UNKNOWN,
+    ],
+    [
+      "a stream that ends without an answer",
+      (_rpc, _request, response) =>
+        Boolean(response.writeHead(200, { "content-type": "text/event-stream" }).end(": hi\n\n")),
+      ToolOutcome.TOOL_OUTCOME_UNKNOWN,
+    ],
+    [
+      "a page of HTML",
+      (_rpc, _request, response) =>
+        Boolean(response.writeHead(200, { "content-type": "text/html" }).end("<html>")),
+      ToolOutcome.TOOL_OUTCOME_UNKNOWN,
+    ],
+    [
+      "JSON that is none",
+      (_rpc, _request, response) =>
+        Boolean(response.writeHead(200, { "content-type": "application/json" }).end("{")),
+      ToolOutcome.TOOL_OUTCOME_UNKNOWN,
+    ],
+    [
+      "a status of 500",
+      (_rpc, _request, response) => Boolean(response.writeHead(500).end("stack trace")),
+      ToolOutcome.TOOL_OUTCOME_UNKNOWN,
+    ],
+    [
+      "a status of 429",
+      (_rpc, _request, response) => Boolean(response.writeHead(429).end()),
+      ToolOutcome.TOOL_OUTCOME_NOT_RUN,
+    ],
+    [
+      "100 KiB of headers [A030]",
+      (_rpc, _request, response) => Boolean(response.writeHead(200, { "x-big": "x".repeat(100_000) }).end()),
+      ToolOutcome.TOOL_OUTCOME_UNKNOWN,
+    ],
+    [
+      "an answer of 20 MiB [A030]",
+      (rpc, _request, response) => {
+        answer(response, rpc, { content: [{ type: "text", text: "x".repeat(20 << 20) }] });
+        return true;
+      },
+      ToolOutcome.TOOL_OUTCOME_COMPLETED,
+    ],
+    [
+      "an answer that no message can carry",
+      (rpc, _request, response) => {
+        answer(response, rpc, { content: [{ type: "text", text: "x".repeat(5 << 20) }] });
+        return true;
+      },
+      ToolOutcome.TOOL_OUTCOME_COMPLETED,
+    ],
+    ["silence", () => true, ToolOutcome.TOOL_OUTCOME_CANCELLED],
+    [
+      "an error of JSON-RPC",
+      (rpc, _request, response) => {
+        response.writeHead(200, { "content-type": "application/json" });
+        response.end(
+          JSON.stringify({ jsonrpc: "2.0", id: rpc.id, error: { code: -32602, message: "bad input" } }),
+        );
+        return true;
+      },
+      ToolOutcome.TOOL_OUTCOME_NOT_RUN,
+    ],
+  ];
+  for (const [what, how, expected] of broken) {
+    it(`${what}: a result that says what is known, and the session goes on`, async () => {
+      upstream.misbehave = onCall(how);
+      const key = newId("sevt");
+      const first = await call("{}", { key, timeoutMs: 600 });
+      assert.equal(first.outcome, expected);
+      assert.equal(first.isError, true);
+      assert.ok(!first.text.includes("stack trace"));
+      upstream.misbehave = () => false;
+      assert.equal((await call("{}", { key })).outcome, expected, "the journal says the same");
+      assert.equal((await call()).outcome, ToolOutcome.TOOL_OUTCOME_COMPLETED);
+    });
+  }
+
+  it("keeps the numbers of the input as they are written [M25]", async () => {
+    await call('{"big":9007199254740993,"one":1.0,"far":1e400}');
+    const sent = upstream.of("tools/call").at(-1)?.text;
+    assert.ok(sent?.includes('"arguments":{"big":9007199254740993,"one":1.0,"far":1e400}'), sent);
+  });
+
+  it("slow A and fast B of two sessions with the same request ids: each gets its own [A042] [B095]", async () => {
+    const sessions = await Promise.all([bound(), bound(), bound()]);
+    await Promise.all(
+      sessions.map(async (of, s) => {
+        for (let i = 0; i < 40; i += 1) {
+          const { text } = await call(JSON.stringify({ session: s, n: i }), { of });
+          assert.match(text, new RegExp(`\\\\"session\\\\":${s},\\\\"n\\\\":${i}`));
+        }
+      }),
+    );
+  });
+
+  it("one dispatch for each call, and every request's records are complete", async () => {
+    const own = await bound();
+    await list(own);
+    await call("{}", { of: own });
+    const records = briefly(await kit.records(own.sessionId));
+    const one = ["decision allow", "dispatch", "outcome ok"];
+    assert.deepEqual(records, [...one, ...one]);
+    const open = await kit.sql("ganglion_owner", "SELECT * FROM proxy.open_requests");
+    assert.deepEqual(open, []);
+  });
+});
