@@ -9,6 +9,7 @@ import { explainRefusal, findStored } from "./refused-append.ts";
 
 const GROUP_MAX_BYTES = 1 << 20;
 const MAX_ATTEMPTS = 5;
+const LANES = 3;
 
 /** Outcome of one try; undefined = the statement refused it or it clashed, and nothing was written. */
 type Try = Appended | undefined;
@@ -19,11 +20,16 @@ export class AppendStore {
   readonly #onAppended: (sessionId: string, head: bigint, runnable: boolean) => void;
   readonly #group: GroupCommit<Append, Try>;
 
-  constructor(database: Database, onAppended: (sessionId: string, head: bigint, runnable: boolean) => void) {
+  /** `lanes` is how many statements may run at a time: fewer make larger groups, more hide the commit's latency. */
+  constructor(
+    database: Database,
+    onAppended: (sessionId: string, head: bigint, runnable: boolean) => void,
+    lanes = LANES,
+  ) {
     this.#database = database;
     this.#onAppended = onAppended;
     this.#group = new GroupCommit<Append, Try>({
-      lanes: 3,
+      lanes,
       maxCalls: 64,
       maxBytes: GROUP_MAX_BYTES,
       sizeOf: bytesOf,

@@ -61,18 +61,21 @@ export class GroupCommit<Call, Result> {
     });
   }
 
-  // Calls that arrived in the same turn of the event loop go together.
+  // A call that finds nothing under way goes at once; otherwise those of one turn of the event loop go together.
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      while (this.#running < this.#options.lanes) {
-        const group = this.#take();
-        if (group.length === 0) return;
-        void this.#flush(group);
-      }
-    });
+    if (this.#running === 0) queueMicrotask(() => this.#start());
+    else setImmediate(() => this.#start());
+  }
+
+  #start(): void {
+    this.#isScheduled = false;
+    while (this.#running < this.#options.lanes) {
+      const group = this.#take();
+      if (group.length === 0) return;
+      void this.#flush(group);
+    }
   }
 
   #take(): Queued<Call, Result>[] {

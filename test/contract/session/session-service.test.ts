@@ -1,6 +1,7 @@
 import { SessionKit } from "./session-kit.ts";
 import { accessSuite } from "./suites/access.ts";
 import { appendSuite } from "./suites/append.ts";
+import { badEventsSuite } from "./suites/bad-events.ts";
 import { badInputSuite } from "./suites/bad-input.ts";
 import { bytesSuite } from "./suites/bytes.ts";
 import { databaseSuite } from "./suites/database.ts";
@@ -34,6 +35,7 @@ describe("session service", function () {
   leasesSuite(get);
   registrySuite(get);
   badInputSuite(get);
+  badEventsSuite(get);
   databaseSuite(get);
   failuresSuite(get);
 });

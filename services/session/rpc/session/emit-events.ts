@@ -5,7 +5,7 @@ import type {
   EmitEventsRequest,
   EmitEventsResponse,
 } from "../../../gen/ganglion/session/v1/session_service.ts";
-import { Event } from "../../../gen/ganglion/types/v1/event.ts";
+import type { Event } from "../../../gen/ganglion/types/v1/event.ts";
 import type { Append, NewEvent } from "../../domain/append.ts";
 import { type Caller, scopeOf } from "../../domain/caller.ts";
 import { invalidField, tooLarge } from "../../domain/errors.ts";
@@ -82,14 +82,19 @@ export function parseEvents(
   const types = events.map(({ body }) => (body ? typeForEmitter(rules, caller.role, body) : ""));
   checkBodies(violations, rules, path, events);
   violations.throwIfAny();
-  let total = 0;
-  for (const event of events) {
-    const bytes = Event.encode(event).finish().length;
-    if (bytes > MAX_EVENT_BYTES) throw tooLarge("an event", MAX_EVENT_BYTES);
-    total += bytes;
-  }
+  const fresh = events.map((event, index) => encodeNewEvent(event, types[index] ?? ""));
+  const sizes = fresh.map(encodedBytes);
+  if (sizes.some((bytes) => bytes > MAX_EVENT_BYTES)) throw tooLarge("an event", MAX_EVENT_BYTES);
+  const total = sizes.reduce((sum, bytes) => sum + bytes, 0);
   if (total > MAX_BATCH_BYTES) throw tooLarge("the batch", MAX_BATCH_BYTES);
-  return events.map((event, index) => encodeNewEvent(event, types[index] ?? ""));
+  return fresh;
+}
+
+// What the appender sent of an event, encoded: its body and the few fields of the envelope that are its own.
+function encodedBytes({ body, id, traceparent, mayIgnore }: NewEvent): number {
+  return (
+    body.length + id.length + 2 + (traceparent === "" ? 0 : traceparent.length + 2) + (mayIgnore ? 2 : 0)
+  );
 }
 
 function leaseOf(caller: Caller, epoch: bigint | undefined): Append["lease"] {
