@@ -26,7 +26,6 @@ function readPostgres(
     database: env.PGDATABASE || "ganglion",
     user: env.PGUSER || userInfo().username,
     ...(env.PGPASSWORD ? { password: env.PGPASSWORD } : {}),
-    ...(env.PGSSLMODE ? { sslMode: env.PGSSLMODE } : {}),
     ...(env.PGSSLROOTCERT ? { caPem: read(env.PGSSLROOTCERT) } : {}),
   };
 }

@@ -19,7 +19,7 @@ export interface PostgresPart {
   /** Settings for a service whose role that is. */
   env(role: ServiceRole): Record<string, string>;
   /** Login for descriptor 3; undefined where certificates are the login. */
-  login(role: ServiceRole): { user: string; password: string } | undefined;
+  login(role: ServiceRole): { user: string; password: string; ca_pem?: string } | undefined;
   /** The embedded server, to be watched and stopped; undefined for an external one. */
   readonly server: KeptServer<PostgresServer> | undefined;
 }
@@ -76,14 +76,18 @@ export function embeddedPostgres(options: {
 
 /** externalPostgres is one that is already there: roles with random passwords and the schemas are made in it. */
 export function externalPostgres(external: ExternalPostgres): PostgresPart {
-  const plain = external.sslMode === "disable" || (external.sslMode === undefined && !external.caPem);
+  if (!external.caPem) {
+    throw new Error(
+      "PGHOST needs PGSSLROOTCERT: services speak to PostgreSQL over TLS only, and must know its authority",
+    );
+  }
   const connection: ClientConfig = {
     host: external.host,
     port: external.port,
     database: external.database,
     user: external.user,
     ...(external.password === undefined ? {} : { password: external.password }),
-    ...(plain ? {} : { ssl: external.caPem ? { ca: external.caPem } : true }),
+    ssl: { ca: external.caPem, minVersion: "TLSv1.3" },
   };
   const passwords = new Map(SERVICE_ROLES.map((role) => [role, randomBytes(32).toString("base64url")]));
   return {
@@ -104,9 +108,12 @@ export function externalPostgres(external: ExternalPostgres): PostgresPart {
       PGPORT: String(external.port),
       PGDATABASE: external.database,
       PGUSER: role,
-      ...(external.sslMode ? { PGSSLMODE: external.sslMode } : {}),
     }),
-    login: (role) => ({ user: role, password: passwords.get(role) as string }),
+    login: (role) => ({
+      user: role,
+      password: passwords.get(role) as string,
+      ...(external.caPem ? { ca_pem: external.caPem } : {}),
+    }),
   };
 }
 

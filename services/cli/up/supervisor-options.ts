@@ -29,8 +29,6 @@ export interface ExternalPostgres {
   readonly database: string;
   readonly user: string;
   readonly password?: string;
-  /** PGSSLMODE as given. */
-  readonly sslMode?: string;
   /** PEM of the server's authority. */
   readonly caPem?: string;
 }
