@@ -37,9 +37,7 @@ export async function findPrivilegeProblems(
     const found = data?.[path];
     return Array.isArray(found) ? found.map(String) : [];
   };
-  const problems = nothing
-    .filter((path) => at(path).join() !== "deny")
-    .map((path) => `${path}: ${at(path).join(", ") || "no answer"}; must be denied`);
+  const problems: string[] = [];
   const credentialCaps = at(credential).sort().join();
   if (credentialCaps !== "create,update") {
     problems.push(`${credential}: ${credentialCaps || "no answer"}; must be create and update, without read`);
@@ -47,5 +45,9 @@ export async function findPrivilegeProblems(
   const keyCaps = at(macKey).sort().join();
   if (keyCaps !== "create,read")
     problems.push(`${macKey}: ${keyCaps || "no answer"}; must be create and read`);
+  for (const path of nothing) {
+    const caps = at(path).join();
+    if (caps !== "deny") problems.push(`${path}: ${caps || "no answer"}; must be denied`);
+  }
   return problems;
 }
