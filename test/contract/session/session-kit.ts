@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import pg from "pg";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import {
@@ -131,6 +132,26 @@ export class SessionKit {
     } finally {
       await client.end();
     }
+  }
+
+  /** Hears what is said on a channel of the database. */
+  async listen(channel: string) {
+    const client = new pg.Client(this.postgres.connection("ganglion_owner"));
+    client.on("error", () => {});
+    await client.connect();
+    const heard: string[] = [];
+    client.on("notification", ({ payload = "" }) => heard.push(payload));
+    await client.query(`LISTEN ${channel}`);
+    return {
+      next: async (isWanted: (payload: string) => boolean): Promise<string> => {
+        for (;;) {
+          const found = heard.find(isWanted);
+          if (found !== undefined) return found;
+          await once(client, "notification");
+        }
+      },
+      close: () => client.end(),
+    };
   }
 
   /** Stops everything. */

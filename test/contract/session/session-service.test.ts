@@ -1,19 +1,20 @@
 import { SessionKit } from "./session-kit.ts";
-import { accessSuite } from "./suites/access.ts";
-import { appendSuite } from "./suites/append.ts";
-import { badEventsSuite } from "./suites/bad-events.ts";
-import { badInputSuite } from "./suites/bad-input.ts";
-import { bytesSuite } from "./suites/bytes.ts";
-import { databaseSuite } from "./suites/database.ts";
-import { emittersSuite } from "./suites/emitters.ts";
-import { failuresSuite } from "./suites/failures.ts";
-import { leasesSuite } from "./suites/leases.ts";
-import { readSuite } from "./suites/read.ts";
-import { registrySuite } from "./suites/registry.ts";
-import { sessionsSuite } from "./suites/sessions.ts";
-import { watchSuite } from "./suites/watch.ts";
+import { accessSuite } from "./suites/access.test.ts";
+import { appendSuite } from "./suites/append.test.ts";
+import { badEventsSuite } from "./suites/bad-events.test.ts";
+import { badInputSuite } from "./suites/bad-input.test.ts";
+import { bytesSuite } from "./suites/bytes.test.ts";
+import { databaseSuite } from "./suites/database.test.ts";
+import { emittersSuite } from "./suites/emitters.test.ts";
+import { failuresSuite } from "./suites/failures.test.ts";
+import { leasesSuite } from "./suites/leases.test.ts";
+import { readSuite } from "./suites/read.test.ts";
+import { registrySuite } from "./suites/registry.test.ts";
+import { sessionsSuite } from "./suites/sessions.test.ts";
+import { watchSuite } from "./suites/watch.test.ts";
 
-// One PostgreSQL and one service process for all of them; the suite that breaks them comes last.
+// One PostgreSQL and one service process for all suites; each file in suites/ defines one and runs nothing by itself.
+// The suite that breaks them comes last.
 describe("session service", function () {
   this.timeout(30_000);
   let kit: SessionKit;

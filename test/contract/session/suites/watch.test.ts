@@ -102,7 +102,7 @@ export function watchSuite(kit: () => SessionKit): void {
       await stream.return();
     });
 
-    it("misses and repeats nothing across reconnects while others append [B043, B038]", async () => {
+    it("misses and repeats nothing across reconnects while others append [B043, B038, B046]", async () => {
       const { id } = await create();
       const total = 200;
       const writers = Array.from({ length: 4 }, async (_, writer) => {
@@ -120,6 +120,22 @@ export function watchSuite(kit: () => SessionKit): void {
         seen,
         Array.from({ length: total + 1 }, (_, index) => BigInt(index + 1)),
       );
+    });
+
+    it("a large event reaches watchers: the hint carries an id and nothing of it [B048, M27]", async () => {
+      const { id } = await create();
+      const stream = watch(client, id, { fromHead: true });
+      await next(stream);
+      const listener = await kit().listen("ganglion_session");
+      await emit(client, id, [userMessage("é".repeat(500_000), "sevt_large")]);
+      same(
+        (await nextEvents(stream, 1)).map(({ id: eventId }) => eventId),
+        ["sevt_large"],
+      );
+      const payload = await listener.next((text) => text.includes(id));
+      assert.match(payload, /^([+-]sesn_[0-9a-z]+\n)+$/);
+      await listener.close();
+      await stream.return();
     });
 
     it("many watchers of one session see the same, whenever they came", async () => {

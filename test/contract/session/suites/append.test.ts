@@ -66,7 +66,7 @@ export function appendSuite(kit: () => SessionKit): void {
       same(stored?.createTime, answer.stored[0]?.createTime);
     });
 
-    it("32 appenders on one session leave dense positions and no duplicate [B038, B039, M28]", async () => {
+    it("32 appenders on one session leave dense positions and no duplicate [B038, B039, M28, M29]", async () => {
       const { id } = await create();
       const callers = await Promise.all(Array.from({ length: 4 }, () => kit().asClient()));
       const sent = await Promise.all(

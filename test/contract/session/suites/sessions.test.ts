@@ -216,7 +216,7 @@ export function sessionsSuite(kit: () => SessionKit): void {
     });
 
     for (const order of [SortOrder.SORT_ORDER_ASC, SortOrder.SORT_ORDER_DESC]) {
-      it(`lists every session once in pages, also those of one microsecond, order ${order} [B056]`, async () => {
+      it(`lists every session once in pages, also those of one microsecond, order ${order} [B056, M30]`, async () => {
         const own = await makeFixture(client);
         const made = await Promise.all(Array.from({ length: 7 }, () => own.create()));
         await kit().sql(
