@@ -2,11 +2,12 @@ import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import { LIMITS } from "../domain/limits.ts";
 import { mcpContent } from "../domain/mcp-content.ts";
 import { OUTCOME } from "../domain/proto-values.ts";
-import type { Call } from "../domain/session-state.ts";
+import type { Call, CallResult } from "../domain/session-state.ts";
 import { notRun } from "../domain/settle-call.ts";
 import type { NewEvent } from "../ports/event-log.ts";
 import type { Knowledge } from "../ports/hands.ts";
 import type { McpCall } from "../ports/mcp-servers.ts";
+import { answerOrStop } from "./answer-or-stop.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
 import { callResult } from "./new-events.ts";
@@ -52,9 +53,10 @@ export async function callMcpTool(
   ctx.attempted.add(call.id);
   for (;;) {
     try {
-      const done = await ctx.ports.mcp.call({
+      const calling = ctx.ports.mcp.call({
         token: await ctx.token.get(),
-        signal,
+        // Goes on when the step is stopped: what it comes to may still be of interest.
+        signal: ctx.signal,
         traceparent: ctx.traceparent,
         serverName: call.serverName,
         name: call.name,
@@ -62,7 +64,8 @@ export async function callMcpTool(
         key: call.id,
         timeoutMs: LIMITS.toolTimeoutMs,
       });
-      return finishMcp(call, done);
+      const done = await answerOrStop(ctx, call, calling, signal, resultOf);
+      return done && finishMcp(call, done);
     } catch (error) {
       if (saysLeaseIsLost(error)) throw new LeaseLost("the proxy refused the token", { cause: error });
       if (signal.aborted) return undefined;
@@ -111,13 +114,14 @@ export async function lookUpMcpCall(
 
 /** A journal's or a server's answer as the call's result. */
 export function finishMcp(call: Call, done: McpCall): NewEvent {
-  return callResult(
-    call,
-    {
-      content: mcpContent(done.content, done.structuredContentJson),
-      isError: done.isError,
-      outcome: done.outcome === 0 ? OUTCOME.UNKNOWN : done.outcome,
-    },
-    { proxyRequestId: done.proxyRequestId, durationMs: done.durationMs },
-  );
+  const { proxyRequestId, durationMs } = done;
+  return callResult(call, resultOf(done), { proxyRequestId, durationMs });
+}
+
+function resultOf(done: McpCall): CallResult {
+  return {
+    content: mcpContent(done.content, done.structuredContentJson),
+    isError: done.isError,
+    outcome: done.outcome === 0 ? OUTCOME.UNKNOWN : done.outcome,
+  };
 }

@@ -38,6 +38,8 @@ export interface DriveContext {
   ownCalls: Set<string>;
   /** Calls that this driver has asked a host or the proxy to run. */
   attempted: Set<string>;
+  /** Calls that an interrupt closed without knowing what they came to. */
+  closedBlindly: Set<string>;
   /** The lease is lost or the process goes down: stop at once and write nothing. */
   signal: AbortSignal;
   /** Let go of the session at the next safe point. */

@@ -38,7 +38,7 @@ async function closeInHand(ctx: DriveContext, call: Call, signal: AbortSignal): 
   const found = await lookUpExecution(ctx, ref, once);
   if (found.kind === "known") return finish(ctx, call, found.value);
   if (found.kind === "never" && !ctx.attempted.has(call.id)) return callResult(call, notRun(NOT_BEGUN));
-  return callResult(call, found.kind === "never" ? cancelled() : unknown("The user interrupted"));
+  return closeBlindly(ctx, call, found.kind === "never" ? cancelled() : unknown("The user interrupted"));
 }
 
 async function closeMcp(ctx: DriveContext, call: Call, signal: AbortSignal): Promise<NewEvent> {
@@ -51,7 +51,12 @@ async function closeMcp(ctx: DriveContext, call: Call, signal: AbortSignal): Pro
   const found = await lookUpMcpCall(ctx, call, signal, ctx.patience.interruptMs, false);
   if (found.kind === "known") return finishMcp(call, found.value);
   if (found.kind === "never" && !ctx.attempted.has(call.id)) return callResult(call, notRun(NOT_BEGUN));
-  return callResult(call, found.kind === "never" ? cancelled() : unknown("The user interrupted"));
+  return closeBlindly(ctx, call, found.kind === "never" ? cancelled() : unknown("The user interrupted"));
+}
+
+function closeBlindly(ctx: DriveContext, call: Call, result: CallResult): NewEvent {
+  ctx.closedBlindly.add(call.id);
+  return callResult(call, result);
 }
 
 const NOT_BEGUN = "The user interrupted before this call was run.";

@@ -6,6 +6,7 @@ import { notRun } from "../domain/settle-call.ts";
 import { textBlock } from "../domain/text-block.ts";
 import type { NewEvent } from "../ports/event-log.ts";
 import type { CallRef, HandExecution } from "../ports/hands.ts";
+import { answerOrStop } from "./answer-or-stop.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
 import { lookUpExecution } from "./look-up-execution.ts";
@@ -47,15 +48,18 @@ export async function runInHand(
   ctx.attempted.add(call.id);
   for (;;) {
     try {
-      const execution = await ctx.ports.hands.execute({
+      const running = ctx.ports.hands.execute({
         ...ref,
+        // Goes on when the step is stopped: what it comes to may still be of interest.
+        signal: ctx.signal,
         address: hand.sandboxAddr,
         handId: hand.id,
         name: call.name,
         inputJson: call.inputJson,
         timeoutMs: LIMITS.toolTimeoutMs,
       });
-      return await finish(ctx, call, execution);
+      const execution = await answerOrStop(ctx, call, running, signal, resultOf);
+      return execution && (await finish(ctx, call, execution));
     } catch (error) {
       if (saysLeaseIsLost(error)) throw new LeaseLost("the sandbox refused the epoch", { cause: error });
       if (signal.aborted) return undefined;
@@ -87,16 +91,20 @@ export function refOf(ctx: DriveContext, call: Call, signal: AbortSignal): CallR
 /** A journal's answer as the call's result. A dead hand is an error of the tool; the next call gets a new hand. */
 export async function finish(ctx: DriveContext, call: Call, execution: HandExecution): Promise<NewEvent> {
   if (execution.isHandLost) await ctx.hand.markLost(execution.handId, "died");
+  const { handId, durationMs } = execution;
+  return callResult(call, resultOf(execution), { handId, durationMs });
+}
+
+function resultOf(execution: HandExecution): CallResult {
   const text = execution.isHandLost
     ? [execution.output, "The hand is gone and its files with it; the next call gets a new one."]
     : [execution.output];
-  const result: CallResult = {
+  return {
     content: [textBlock(text.filter((part) => part !== "").join("\n"))],
     isError: execution.isError || execution.isHandLost,
     // A journal that does not say what it knows knows nothing.
     outcome: execution.outcome === 0 ? OUTCOME.UNKNOWN : execution.outcome,
   };
-  return callResult(call, result, { handId: execution.handId, durationMs: execution.durationMs });
 }
 
 const HAND_GONE =

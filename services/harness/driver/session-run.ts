@@ -119,6 +119,7 @@ export class SessionRun {
       traceparent,
       ownCalls: new Set(),
       attempted: new Set(),
+      closedBlindly: new Set(),
       signal,
       stop: this.#stop.signal,
       patience: this.#patience,

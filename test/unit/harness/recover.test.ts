@@ -175,6 +175,29 @@ describe("interrupting", () => {
     assert.equal(world.log.all("sessionStatusIdle")[0]?.stopReason?.type, 1);
   });
 
+  it("keeps a result that comes after its call was closed, as information only [B005]", async () => {
+    const world = new World(session(), answer("tool_use", bash("a", "slow")), answer("end_turn", "Go on."));
+    const late = Promise.withResolvers<void>();
+    world.hands.commands.set("slow", async () => {
+      world.log.client("user.interrupt", {});
+      // From here on the host is silent, and answers much later.
+      world.hands.isReachable = false;
+      await late.promise;
+      return { output: "the late one" };
+    });
+    const { run, end } = world.brain(60_000);
+    await world.log.until(() => world.log.types().includes("sessionStatusIdle"));
+    assert.equal(world.log.all("agentToolResult")[0]?.outcome, 3);
+    late.resolve();
+    await world.log.until(() => world.log.types().includes("ganglionLateToolResult"));
+    world.log.client("user.message", { content: [{ type: "text", text: "And now?" }] });
+    await world.log.until(() => world.log.all("sessionStatusIdle").length === 2);
+    run.stop();
+    await end;
+    assert.ok(!JSON.stringify(world.model.requests).includes("the late one"));
+    assert.equal(world.log.all("agentToolResult").length, 1);
+  });
+
   it("stops a model request, keeps nothing of it, and starts what was queued next", async () => {
     const world = new World(
       session(),

@@ -137,6 +137,7 @@ export class JournalHands implements Hands {
   }
 
   async cancel({ key }: Parameters<Hands["cancel"]>[0]): Promise<void> {
+    if (!this.isReachable) throw unreachable();
     this.cancelled.push(key);
     this.#kills.get(key)?.abort();
     await this.#running.get(key);
