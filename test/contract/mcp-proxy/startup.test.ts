@@ -46,9 +46,11 @@ describe("mcp-proxy at its start", function () {
 
   it("refuses a login that may do more than it must, and names where [A124]", async () => {
     const bootstrap = await kit.bootstrap();
-    const policy = {
-      policy: 'path "*" { capabilities = ["create", "read", "update", "delete", "list", "sudo"] }',
-    };
+    const hcl = [
+      'path "*" { capabilities = ["create", "read", "update", "delete", "list", "sudo"] }',
+      'path "ganglion/data/vaults/+/+" { capabilities = ["read"] }',
+    ];
+    const policy = { policy: hcl.join("\n") };
     const path = "auth/approle/role/ganglion-proxy";
     await kit.vault.http.call("PUT", "sys/policies/acl/too-wide", { token: kit.rootToken, body: policy });
     const policies = (names: string[]) =>
