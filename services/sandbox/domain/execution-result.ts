@@ -20,8 +20,7 @@ const NOTHING = { exitCode: null, isTimedOut: false, outputBytes: 0, durationMs:
 /** finishedResult is the result of a tool that ended or was ended. */
 export function finishedResult(run: ToolRun, durationMs: number): ExecutionResult {
   return {
-    // A command that was stopped may have taken part of its effect.
-    outcome: run.isCancelled || run.isTimedOut ? "CANCELLED" : "COMPLETED",
+    outcome: outcomeOf(run),
     output: run.text,
     isError: run.isError,
     isHandLost: false,
@@ -30,6 +29,12 @@ export function finishedResult(run: ToolRun, durationMs: number): ExecutionResul
     outputBytes: run.outputBytes,
     durationMs,
   };
+}
+
+/** A command that was stopped may have taken part of its effect. */
+function outcomeOf(run: ToolRun): Outcome {
+  if (!run.wasStarted) return "NOT_RUN";
+  return run.isCancelled || run.isTimedOut ? "CANCELLED" : "COMPLETED";
 }
 
 /** lostResult is the result of a call whose hand died under it. */

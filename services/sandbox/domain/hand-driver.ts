@@ -21,6 +21,8 @@ export type ToolRun = {
   exitCode: number | null;
   isTimedOut: boolean;
   isCancelled: boolean;
+  /** False when it was cancelled before the tool began. */
+  wasStarted: boolean;
   outputBytes: number;
 };
 

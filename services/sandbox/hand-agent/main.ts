@@ -17,6 +17,7 @@ function configure(limits = DEFAULT_LIMITS): Toolset {
   return new Toolset({
     roots: ["/workspace", "/tmp", "/home/hand"],
     stateFolder: "/run/hand/shell",
+    outputFolder: "/tmp/.outputs",
     limits,
     onUnclean: (detail) => send({ type: "unclean", detail }),
   });
@@ -26,9 +27,11 @@ async function call(frame: Extract<ToAgent, { type: "call" }>): Promise<void> {
   const abort = new AbortController();
   running.set(frame.id, abort);
   toolset ??= configure();
-  const result = await toolset.run(frame.name, frame.input, abort.signal);
-  running.delete(frame.id);
-  send({ type: "result", id: frame.id, result });
+  const { id, name, input, timeoutMs } = frame;
+  const onStart = () => send({ type: "started", id });
+  const result = await toolset.run({ name, input, timeoutMs, signal: abort.signal, onStart });
+  running.delete(id);
+  send({ type: "result", id, result });
 }
 
 function receive(frame: ToAgent): void {

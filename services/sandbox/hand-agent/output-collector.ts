@@ -2,6 +2,9 @@ import { HeadTailBytes } from "./head-tail-bytes.ts";
 import { HeadTailText } from "./head-tail-text.ts";
 import { TextCleaner } from "./text-cleaner.ts";
 
+/** What a command wrote. `raw` lacks its middle when it was longer than the limit. */
+export type CollectedOutput = { text: string; raw: Buffer; outputBytes: number; isTruncated: boolean };
+
 /** OutputCollector keeps a command's output twice: the bytes as written, and the text the model reads. */
 export class OutputCollector {
   readonly #raw: HeadTailBytes;
@@ -21,11 +24,11 @@ export class OutputCollector {
   }
 
   /** finish returns both views; nothing may be pushed afterwards. */
-  finish(): { text: string; rawBase64: string; outputBytes: number; isTruncated: boolean } {
+  finish(): CollectedOutput {
     this.#cleaner.end();
     return {
       text: this.#text.toString(),
-      rawBase64: this.#raw.toBuffer().toString("base64"),
+      raw: this.#raw.toBuffer(),
       outputBytes: this.#raw.total,
       isTruncated: this.#raw.isTruncated || this.#text.isTruncated,
     };

@@ -2,10 +2,9 @@
 export type HandLimits = {
   /** Characters of a result's text before its middle is left out. */
   textChars: number;
-  /** Bytes of a command's raw output that are kept, head and tail. */
+  /** Bytes of a long command output that are kept raw, head and tail, in a file of the hand. */
   rawBytes: number;
-  /** Timeout of a command whose input names none, and the longest it may ask for. */
-  defaultTimeoutMs: number;
+  /** Longest timeout that a command's input may ask for. */
   maxTimeoutMs: number;
   /** Largest file that read and edit load, and largest content that write takes. */
   fileBytes: number;
@@ -15,8 +14,7 @@ export type HandLimits = {
 export const DEFAULT_LIMITS: HandLimits = {
   textChars: 256 * 1024,
   rawBytes: 1024 * 1024,
-  defaultTimeoutMs: 120_000,
-  maxTimeoutMs: 3_600_000,
+  maxTimeoutMs: 600_000,
   fileBytes: 1024 * 1024,
 };
 
@@ -28,8 +26,8 @@ export type ToolResult = {
   isError: boolean;
   /** The cleaned text for the model: valid Unicode without control sequences, never empty. */
   text: string;
-  /** Raw output of a command in base64, head and tail if it was longer than the limit; "" for file tools. */
-  rawBase64: string;
+  /** False when the call was cancelled before the tool began. */
+  wasStarted: boolean;
   /** Bytes the command wrote altogether. */
   outputBytes: number;
   isTruncated: boolean;
@@ -42,13 +40,15 @@ export type ToolResult = {
 /** Frames from the service to the agent. */
 export type ToAgent =
   | { type: "configure"; limits: HandLimits }
-  | { type: "call"; id: number; name: string; input: unknown }
+  | { type: "call"; id: number; name: string; input: unknown; timeoutMs: number }
   | { type: "cancel"; id: number }
   | { type: "ping"; nonce: number };
 
 /** Frames from the agent to the service. */
 export type FromAgent =
   | { type: "ready" }
+  /** The tool begins: until then a call may wait for others. */
+  | { type: "started"; id: number }
   | { type: "result"; id: number; result: ToolResult }
   | { type: "pong"; nonce: number }
   | { type: "unclean"; detail: string };

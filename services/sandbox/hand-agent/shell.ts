@@ -1,8 +1,10 @@
 import type { ChildProcess } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { OutputCollector } from "./output-collector.ts";
-import { findCallProcesses, killCallProcesses, listBackgroundProcesses } from "./process-table.ts";
+import { OutputFiles } from "./output-files.ts";
+import { findCallProcesses, killCallProcesses } from "./process-table.ts";
 import type { HandLimits, ToolResult } from "./protocol.ts";
+import { cancelledResult, describeRun, plainResult } from "./results.ts";
 import { STATE_FILES } from "./shell-script.ts";
 import { ToolError } from "./tool-error.ts";
 import { WaitingShell } from "./waiting-shell.ts";
@@ -11,55 +13,83 @@ import { WaitingShell } from "./waiting-shell.ts";
 const DRAIN_IDLE_MS = 25;
 const DRAIN_MAX_MS = 1_000;
 const KILL_GRACE_MS = 200;
-const MAX_LISTED = 20;
 
 /** What the shell needs to know of the hand it lives in. */
 export type ShellOptions = {
   workspace: string;
   stateFolder: string;
+  /** Where long outputs are kept as they were. */
+  outputFolder: string;
   limits: HandLimits;
   /** Called when processes of a call could not be killed: the hand as a whole has to go. */
   onUnclean: (detail: string) => void;
 };
 
-type BashInput = { command?: string; restart?: boolean; timeout_ms?: number };
+/** One bash call. */
+export type ShellCall = {
+  input: { command?: string; restart?: boolean; timeout_ms?: number };
+  /** Timeout where the input names none, and the most that it may name. */
+  timeoutMs: number;
+  signal: AbortSignal;
+  onStart: () => void;
+};
+
 type End = { exitCode: number | null; isTimedOut: boolean; isCancelled: boolean; isClean: boolean };
 
 /** Shell is the hand's persistent shell. Commands run one after another. */
 export class Shell {
   readonly #options: ShellOptions;
+  readonly #outputs: OutputFiles;
   #queue: Promise<unknown> = Promise.resolve();
   #next: WaitingShell | undefined;
 
   constructor(options: ShellOptions) {
     this.#options = options;
+    this.#outputs = new OutputFiles(options.outputFolder);
     mkdirSync(options.stateFolder, { recursive: true, mode: 0o700 });
   }
 
-  /** run executes one bash call; it rejects with ToolError when the input does not fit. */
-  run(input: BashInput, signal: AbortSignal): Promise<ToolResult> {
-    const turn = this.#queue.then(() => this.#runNow(input, signal));
+  /**
+   * run executes one bash call; it rejects with ToolError when the input does not fit. One that is cancelled while it
+   * waits for others answers at once (case B007).
+   */
+  run(call: ShellCall): Promise<ToolResult> {
+    const waiting = Promise.withResolvers<ToolResult>();
+    const giveUp = () => waiting.resolve(cancelledResult());
+    call.signal.addEventListener("abort", giveUp, { once: true });
+    const turn = this.#queue.then(() => {
+      if (call.signal.aborted) return cancelledResult();
+      call.signal.removeEventListener("abort", giveUp);
+      call.onStart();
+      return this.#runNow(call);
+    });
     this.#queue = turn.catch(() => undefined);
-    return turn;
+    return Promise.race([turn, waiting.promise]);
   }
 
-  async #runNow(input: BashInput, signal: AbortSignal): Promise<ToolResult> {
-    const timeoutMs = this.#timeoutOf(input);
+  /** warm starts the next command's shell ahead of the command. */
+  warm(): void {
+    try {
+      this.#next ??= new WaitingShell(this.#options);
+    } catch {
+      // A hand full of processes or files; the next command says so if it is still full then.
+    }
+  }
+
+  async #runNow({ input, timeoutMs, signal }: ShellCall): Promise<ToolResult> {
+    const ownTimeoutMs = Math.min(this.#askedTimeout(input.timeout_ms) ?? timeoutMs, timeoutMs);
     if (input.restart) this.#forget();
     if (input.command === undefined || input.command.trim() === "") {
       if (input.restart) return plainResult("bash session restarted");
       throw new ToolError("bash: command is required");
     }
     if (input.command.includes("\0")) throw new ToolError("bash: command holds a NUL character");
-    if (signal.aborted)
-      return { ...plainResult("(cancelled before it started)"), isError: true, isCancelled: true };
-    return this.#execute(input.command, timeoutMs, signal);
+    return this.#execute(input.command, ownTimeoutMs, signal);
   }
 
-  #timeoutOf(input: BashInput): number {
-    const { defaultTimeoutMs, maxTimeoutMs } = this.#options.limits;
-    const timeoutMs = input.timeout_ms ?? defaultTimeoutMs;
-    if (Number.isInteger(timeoutMs) && timeoutMs >= 1 && timeoutMs <= maxTimeoutMs) return timeoutMs;
+  #askedTimeout(asked: number | undefined): number | undefined {
+    const { maxTimeoutMs } = this.#options.limits;
+    if (asked === undefined || (asked >= 1 && asked <= maxTimeoutMs)) return asked;
     throw new ToolError(`bash: timeout_ms must be a whole number from 1 to ${maxTimeoutMs}`);
   }
 
@@ -71,14 +101,9 @@ export class Shell {
   }
 
   async #execute(command: string, timeoutMs: number, signal: AbortSignal): Promise<ToolResult> {
-    const { stateFolder, limits } = this.#options;
     const shell = this.#takeShell();
-    const commandFile = `${stateFolder}/command-${shell.mark}`;
-    mkdirSync(stateFolder, { recursive: true, mode: 0o700 });
-    rmSync(`${stateFolder}/complete`, { force: true });
-    // A file, because one argument may not exceed 128 KiB.
-    writeFileSync(commandFile, command, { mode: 0o600 });
-    const collector = new OutputCollector(limits);
+    const commandFile = this.#writeCommand(shell, command);
+    const collector = new OutputCollector(this.#options.limits);
     const drained = drain(shell.child, collector);
     shell.begin(commandFile);
     const end = await settle(shell, timeoutMs, signal);
@@ -87,17 +112,25 @@ export class Shell {
     this.#keepState();
     if (!end.isClean) this.#options.onUnclean("processes of a command could not be killed");
     const own = new Set(shell.pid === undefined ? [] : findCallProcesses(shell.pid, shell.mark));
-    const result = describe(collector, end, timeoutMs, own);
+    const output = collector.finish();
+    const file = output.isTruncated ? this.#outputs.keep(output.raw) : undefined;
+    const result = describeRun({ output, file, end, timeoutMs, own });
     this.warm();
     return result;
   }
 
-  /** warm starts the next command's shell ahead of the command. */
-  warm(): void {
+  /** A file, because one argument may not exceed 128 KiB. */
+  #writeCommand(shell: WaitingShell, command: string): string {
+    const { stateFolder } = this.#options;
+    const path = `${stateFolder}/command-${shell.mark}`;
     try {
-      this.#next ??= new WaitingShell(this.#options);
+      mkdirSync(stateFolder, { recursive: true, mode: 0o700 });
+      rmSync(`${stateFolder}/complete`, { force: true });
+      writeFileSync(path, command, { mode: 0o600 });
+      return path;
     } catch {
-      // A hand full of processes or files; the next command says so if it is still full then.
+      shell.dismiss();
+      throw new ToolError("bash: the hand has no room left for the command");
     }
   }
 
@@ -122,21 +155,6 @@ export class Shell {
         renameSync(`${stateFolder}/${name}.new`, `${stateFolder}/${name}`);
     }
   }
-}
-
-/** plainResult is the result of a call that produced text and no process output. */
-export function plainResult(text: string): ToolResult {
-  return {
-    isError: false,
-    text: text === "" ? "(no output)" : text,
-    rawBase64: "",
-    outputBytes: 0,
-    isTruncated: false,
-    exitCode: null,
-    isTimedOut: false,
-    isCancelled: false,
-    background: [],
-  };
 }
 
 function settle(shell: WaitingShell, timeoutMs: number, signal: AbortSignal): Promise<End> {
@@ -224,26 +242,4 @@ function drain(child: ChildProcess, collector: OutputCollector): { afterExit: ()
     isCollecting = false;
   };
   return { afterExit };
-}
-
-function describe(collector: OutputCollector, end: End, timeoutMs: number, own: Set<number>): ToolResult {
-  const output = collector.finish();
-  const background = listBackgroundProcesses(MAX_LISTED);
-  const notes: string[] = [];
-  if (end.isTimedOut)
-    notes.push(`[timed out after ${timeoutMs} ms; the command and its processes were killed]`);
-  if (end.isCancelled) notes.push("[cancelled; the command and its processes were killed]");
-  if (end.exitCode !== null && end.exitCode !== 0) notes.push(`[exit code ${end.exitCode}]`);
-  const started = background.filter((job) => own.has(job.pid)).map((job) => `${job.pid} ${job.command}`);
-  if (started.length > 0) notes.push(`[still running in the background: ${started.join("; ")}]`);
-  const text = [output.text.replace(/\n+$/, ""), ...notes].filter((part) => part !== "").join("\n");
-  return {
-    ...output,
-    isError: end.exitCode !== 0,
-    text: text === "" ? "(no output)" : text,
-    exitCode: end.exitCode,
-    isTimedOut: end.isTimedOut,
-    isCancelled: end.isCancelled,
-    background,
-  };
 }

@@ -3,15 +3,26 @@ import type { Roots } from "./confine-path.ts";
 import { editTool, readTool, writeTool } from "./file-tools.ts";
 import { HeadTailText } from "./head-tail-text.ts";
 import type { HandLimits, ToolResult } from "./protocol.ts";
-import { plainResult, Shell } from "./shell.ts";
+import { plainResult } from "./results.ts";
+import { Shell } from "./shell.ts";
 import { ToolError } from "./tool-error.ts";
 
 /** Where a toolset works. */
 export type ToolsetOptions = {
   roots: Roots;
   stateFolder: string;
+  outputFolder: string;
   limits: HandLimits;
   onUnclean: (detail: string) => void;
+};
+
+/** One call. */
+export type ToolsetCall = {
+  name: string;
+  input: unknown;
+  timeoutMs: number;
+  signal: AbortSignal;
+  onStart: () => void;
 };
 
 /** Toolset runs the built-in tools of a hand. */
@@ -26,14 +37,30 @@ export class Toolset {
   }
 
   /** run executes one call; whatever goes wrong inside is a result, never an exception. */
-  async run(name: string, input: unknown, signal: AbortSignal): Promise<ToolResult> {
+  async run(call: ToolsetCall): Promise<ToolResult> {
+    const { name, signal } = call;
     try {
-      const checked = checkInput(name, input);
-      if (name === "bash") return await this.#shell.run(checked, signal);
-      return this.#limit(await this.#runFileTool(name, checked, signal));
+      const input = checkInput(name, call.input);
+      if (name === "bash") return await this.#shell.run({ ...call, input });
+      call.onStart();
+      return await this.#runWithin(call, input);
     } catch (error) {
       const text = error instanceof ToolError ? error.message : `${name}: the tool failed`;
       return { ...plainResult(text), isError: true, isCancelled: signal.aborted };
+    }
+  }
+
+  async #runWithin(
+    { name, timeoutMs, signal }: ToolsetCall,
+    input: Record<string, unknown>,
+  ): Promise<ToolResult> {
+    const timeout = AbortSignal.timeout(timeoutMs);
+    try {
+      return this.#limit(await this.#runFileTool(name, input, AbortSignal.any([signal, timeout])));
+    } catch (error) {
+      if (!timeout.aborted || signal.aborted) throw error;
+      const text = `${name}: timed out after ${timeoutMs} ms`;
+      return { ...plainResult(text), isError: true, isTimedOut: true };
     }
   }
 

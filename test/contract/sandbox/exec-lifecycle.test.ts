@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { type HandUser, SandboxKit } from "./sandbox-kit.ts";
+import { newId } from "../../../services/common/ids/new-id.ts";
+import { ToolOutcome } from "../../../services/gen/ganglion/types/v1/event.ts";
+import { type HandUser, SandboxKit, untilFile, untilRunning } from "./sandbox-kit.ts";
 
 describe("sandbox: commands in a hand", () => {
   let kit: SandboxKit;
@@ -37,7 +39,7 @@ describe("sandbox: commands in a hand", () => {
   it("all bytes written before the exit arrive while a quiet child holds the pipe [B067]", async () => {
     const result = await hand.bash("sleep 600 & head -c 1000000 /dev/zero | tr '\\0' x; echo; echo END");
     assert.equal(result.outputBytes, 1_000_005n);
-    assert.match(result.output, /\nEND\n\[still running/);
+    assert.ok(/\nEND\n\[[^\n]+\]\n\[still running/.test(result.output), result.output.slice(-200));
   });
 
   it("a timeout kills the whole tree, also what left the group [B068]", async () => {
@@ -88,6 +90,29 @@ describe("sandbox: commands in a hand", () => {
       assert.equal(broken.isError, breaking !== "exec true", breaking);
       assert.equal((await hand.bash("echo $KEPT")).output.split("\n")[0], "1", breaking);
     }
+  });
+
+  it("a call that waits for another is cancelled at once, and the time of the wait does not count [B007]", async () => {
+    const first = hand.bash("echo x > flag; sleep 3; echo first");
+    await untilFile(hand, "flag");
+    const key = newId("sevt");
+    const waiting = hand.bash("touch never", { key });
+    const patient = hand.bash("sleep 0.2; echo patient", { timeoutMs: 2_000 });
+    await untilRunning(hand, key);
+    const started = Date.now();
+    await kit.harness.cancelExecution({ sessionId: hand.sessionId, key, epoch: 1n });
+    assert.ok(Date.now() - started < 1_500);
+    assert.equal((await waiting).outcome, ToolOutcome.TOOL_OUTCOME_NOT_RUN);
+    assert.equal((await first).output, "first");
+    assert.equal((await patient).output, "patient");
+    assert.equal((await hand.bash("ls")).output, "flag");
+  });
+
+  it("a long output is kept raw in a file of the hand [B063]", async () => {
+    const result = await hand.bash("printf '\\033[1mbold\\n'; head -c 600000 /dev/zero | tr '\\0' z");
+    const file = /raw output are in (\S+)\]/.exec(result.output)![1]!;
+    const raw = await hand.bash(`head -c 8 ${file} | od -An -tx1; stat -c %s ${file}`);
+    assert.equal(raw.output, " 1b 5b 31 6d 62 6f 6c 64\n600009");
   });
 
   it("a non-zero exit is a tool error with its status, not a failed call", async () => {

@@ -5,7 +5,7 @@ import { GanglionError } from "../../../services/common/errors/ganglion-error.ts
 import { newId } from "../../../services/common/ids/new-id.ts";
 import { HandState } from "../../../services/gen/ganglion/sandbox/v1/sandbox_service.ts";
 import { ToolOutcome } from "../../../services/gen/ganglion/types/v1/event.ts";
-import { HandUser, SandboxKit } from "./sandbox-kit.ts";
+import { HandUser, SandboxKit, until, untilFile, untilRunning } from "./sandbox-kit.ts";
 
 const reason = (expected: string) => (error: unknown) => GanglionError.is(error, expected);
 
@@ -40,7 +40,7 @@ describe("sandbox: calls, their journal, and death", () => {
     const hand = await kit.newHand();
     const key = newId("sevt");
     const running = hand.bash("echo started > flag; sleep 600", { key }).catch((error: unknown) => error);
-    await until(() => hasFile(hand, "flag"), "the command to start");
+    await untilFile(hand, "flag");
     await kit.restart();
     assert.ok((await running) instanceof GanglionError);
     const after = await hand.bash("echo started > flag; sleep 600", { key });
@@ -56,10 +56,7 @@ describe("sandbox: calls, their journal, and death", () => {
     const query = { sessionId: hand.sessionId, key, epoch: 1n, wait: false };
     await assert.rejects(kit.harness.getExecution(query), reason("EXECUTION_NOT_FOUND"));
     const running = hand.bash("sleep 1; echo done", { key });
-    await until(
-      async () => (await kit.harness.getExecution(query).catch(() => undefined))?.isRunning === true,
-      "it to run",
-    );
+    await untilRunning(hand, key);
     const waited = await kit.harness.getExecution({ ...query, wait: true });
     assert.equal(waited.isRunning, false);
     assert.equal(waited.execution!.output, "done");
@@ -73,11 +70,7 @@ describe("sandbox: calls, their journal, and death", () => {
     const request = hand.request("bash", { command: "echo x >> runs; sleep 1; wc -l < runs" }, { key });
     const first = kit.harness.execute(request, { signal: gone.signal });
     const query = { sessionId: hand.sessionId, key, wait: false };
-    await until(
-      async () =>
-        (await kit.harness.getExecution({ ...query, epoch: 1n }).catch(() => undefined))?.isRunning === true,
-      "it to run",
-    );
+    await untilRunning(hand, key);
     gone.abort();
     await assert.rejects(first);
     kit.leases.set(hand.sessionId, { epoch: 2n, owner: "spiffe://ganglion.local/harness/harness-2" });
@@ -92,7 +85,7 @@ describe("sandbox: calls, their journal, and death", () => {
     const key = newId("sevt");
     const running = hand.bash(STUBBORN, { key });
     const ref = { sessionId: hand.sessionId, key, epoch: 1n };
-    await until(() => hasFile(hand, "flag"), "the command to start");
+    await untilFile(hand, "flag");
     const started = Date.now();
     await kit.harness.cancelExecution(ref);
     assert.ok(Date.now() - started < 2_000);
@@ -231,10 +224,6 @@ describe("sandbox: limits of a host", () => {
   });
 }).timeout(60_000);
 
-async function hasFile(hand: HandUser, file_path: string): Promise<boolean> {
-  return !(await hand.tool("read", { file_path })).isError;
-}
-
 function unexpected(): never {
   assert.fail("the call was answered");
 }
@@ -246,17 +235,4 @@ function isGone(pid: number): boolean {
   } catch {
     return true;
   }
-}
-
-/** Asks again until it is so. */
-async function until(check: () => Promise<boolean>, what: string): Promise<void> {
-  const end = Date.now() + 10_000;
-  while (!(await check())) {
-    if (Date.now() > end) throw new Error(`waited too long for ${what}`);
-    await later(undefined);
-  }
-}
-
-function later<T>(value: T): Promise<T> {
-  return new Promise((resolve) => setTimeout(resolve, 50, value));
 }

@@ -42,9 +42,9 @@ describe("sandbox: what a command prints", () => {
   it("200 MB are cut in the middle with a marker, and the hand lives [A095]", async () => {
     const result = await hand.bash("echo first; head -c 200000000 /dev/zero | tr '\\0' y; echo; echo last");
     assert.ok(result.outputBytes > 200_000_000n);
-    assert.match(result.output, /^first\n/);
-    assert.match(result.output, /\[… \d+ characters left out …\]/);
-    assert.match(result.output, /last$/);
+    assert.ok(result.output.startsWith("first\n"));
+    assert.ok(/\[… \d+ characters left out …\]/.test(result.output));
+    assert.ok(/\nlast\n\[beginning and end of the raw output/.test(result.output), result.output.slice(-200));
     assert.ok(result.output.length < 300_000);
     assert.equal((await hand.bash("echo alive")).output, "alive");
   }).timeout(90_000);

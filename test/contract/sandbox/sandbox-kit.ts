@@ -202,3 +202,25 @@ export class HandUser {
     return this.tool("bash", { command }, more);
   }
 }
+
+/** until asks again and again whether something is so. */
+export async function until(check: () => Promise<boolean>, what: string): Promise<void> {
+  const end = Date.now() + 20_000;
+  while (!(await check())) {
+    if (Date.now() > end) throw new Error(`waited too long for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** untilFile waits for a file that a command makes. */
+export function untilFile(hand: HandUser, file_path: string): Promise<void> {
+  return until(async () => !(await hand.tool("read", { file_path })).isError, `the file ${file_path}`);
+}
+
+/** untilRunning waits for a call to be known as running. */
+export function untilRunning(hand: HandUser, key: string): Promise<void> {
+  const query = { sessionId: hand.sessionId, key, epoch: 1n, wait: false };
+  const isRunning = async () =>
+    (await hand.kit.harness.getExecution(query).catch(() => undefined))?.isRunning === true;
+  return until(isRunning, "the call to run");
+}

@@ -124,6 +124,7 @@ export function okRun(text: string): ToolRun {
     exitCode: 0,
     isTimedOut: false,
     isCancelled: false,
+    wasStarted: true,
     outputBytes: text.length,
   };
 }

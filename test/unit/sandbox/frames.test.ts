@@ -3,7 +3,7 @@ import { parseFromAgent } from "../../../services/sandbox/drivers/bubblewrap/par
 import { encodeFrame, FrameReader, MAX_FRAME_BYTES } from "../../../services/sandbox/hand-agent/frames.ts";
 
 const RESULT = {
-  ...{ isError: false, text: "x", rawBase64: "", outputBytes: 0, isTruncated: false, exitCode: 0 },
+  ...{ isError: false, text: "x", wasStarted: true, outputBytes: 0, isTruncated: false, exitCode: 0 },
   ...{ isTimedOut: false, isCancelled: false, background: [] },
 };
 

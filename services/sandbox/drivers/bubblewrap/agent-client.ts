@@ -7,7 +7,20 @@ import { parseFromAgent } from "./parse-from-agent.ts";
 const PING_EVERY_MS = 5_000;
 const SILENCE_MS = 15_000;
 
-type Pending = { resolve: (result: ToolResult) => void; reject: (error: Error) => void };
+/** How long over its timeout a tool may go before the hand is taken for stuck. */
+const TIMEOUT_GRACE_MS = 5_000;
+/** After a cancellation the hand has this long to end the call; then it is given up as a whole (case B007). */
+const CANCEL_GRACE_MS = 1_500;
+
+type Pending = {
+  resolve: (result: ToolResult) => void;
+  reject: (error: Error) => void;
+  timeoutMs: number;
+  watchdog?: NodeJS.Timeout;
+};
+
+/** One tool call. */
+export type AgentCall = { name: string; input: unknown; timeoutMs: number };
 
 /** What the client tells its owner. */
 export type AgentEvents = {
@@ -57,17 +70,21 @@ export class AgentClient {
   }
 
   /** call runs a tool; rejects with HandLostError when the agent breaks before it answered. */
-  call(name: string, input: unknown, signal: AbortSignal): Promise<ToolResult> {
+  call({ name, input, timeoutMs }: AgentCall, signal: AbortSignal): Promise<ToolResult> {
     if (this.#broken !== undefined) return Promise.reject(new HandLostError(this.#broken, false));
     const id = this.#nextId++;
-    const onAbort = () => this.send({ type: "cancel", id });
+    const onAbort = () => {
+      this.send({ type: "cancel", id });
+      this.#watch(id, CANCEL_GRACE_MS, "the hand did not stop a cancelled command");
+    };
     return new Promise<ToolResult>((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject });
+      this.#pending.set(id, { resolve, reject, timeoutMs });
       this.#lastHeard = Date.now();
-      this.send({ type: "call", id, name, input });
+      this.send({ type: "call", id, name, input, timeoutMs });
       if (signal.aborted) onAbort();
       else signal.addEventListener("abort", onAbort, { once: true });
     }).finally(() => {
+      clearTimeout(this.#pending.get(id)?.watchdog);
       this.#pending.delete(id);
       signal.removeEventListener("abort", onAbort);
     });
@@ -86,8 +103,23 @@ export class AgentClient {
   #receive(frame: FromAgent): void {
     this.#lastHeard = Date.now();
     if (frame.type === "ready") this.#ready.resolve();
+    else if (frame.type === "started") this.#onStarted(frame.id);
     else if (frame.type === "result") this.#pending.get(frame.id)?.resolve(frame.result);
     else if (frame.type === "unclean") this.fail("processes in the hand could not be killed");
+  }
+
+  /** The time of a call counts from its start: until then it may have waited for others. */
+  #onStarted(id: number): void {
+    const pending = this.#pending.get(id);
+    if (!pending || pending.watchdog) return;
+    this.#watch(id, pending.timeoutMs + TIMEOUT_GRACE_MS, "the hand went over a command's timeout");
+  }
+
+  #watch(id: number, ms: number, reason: string): void {
+    const pending = this.#pending.get(id);
+    if (!pending) return;
+    clearTimeout(pending.watchdog);
+    pending.watchdog = setTimeout(() => this.fail(reason), ms);
   }
 
   /** A command may stop the agent without killing it; a hand that stays silent is as good as dead. */

@@ -4,10 +4,6 @@ import { DEFAULT_LIMITS } from "../../hand-agent/protocol.ts";
 import { AgentClient } from "./agent-client.ts";
 import type { Jail } from "./jail.ts";
 
-/** After a cancellation the hand has this long to kill the command; then it is killed as a whole (case B007). */
-const CANCEL_GRACE_MS = 1_500;
-/** How long over its timeout a call may go before the hand is taken for stuck. */
-const TIMEOUT_GRACE_MS = 5_000;
 const READY_TIMEOUT_MS = 20_000;
 
 /** BubblewrapHand is one living jail with its agent. */
@@ -49,29 +45,13 @@ export class BubblewrapHand implements DrivenHand {
     } finally {
       clearTimeout(timer);
     }
-    this.#agent.send({ type: "configure", limits: { ...DEFAULT_LIMITS, maxTimeoutMs: 600_000 } });
+    this.#agent.send({ type: "configure", limits: DEFAULT_LIMITS });
   }
 
   async run(call: ToolCall, signal: AbortSignal): Promise<ToolRun> {
     const input = parseInput(call.inputJson);
     if (input === undefined) return failedRun(`${call.name}: the input is not a JSON object`);
-    let watchdog: NodeJS.Timeout | undefined;
-    const onAbort = () => {
-      clearTimeout(watchdog);
-      watchdog = setTimeout(
-        () => this.#agent.fail("the hand did not stop a cancelled command"),
-        CANCEL_GRACE_MS,
-      );
-    };
-    const deadline = call.timeoutMs + TIMEOUT_GRACE_MS;
-    watchdog = setTimeout(() => this.#agent.fail("the hand went over a command's timeout"), deadline);
-    signal.addEventListener("abort", onAbort, { once: true });
-    try {
-      return toRun(await this.#agent.call(call.name, boundTimeout(call, input), signal));
-    } finally {
-      clearTimeout(watchdog);
-      signal.removeEventListener("abort", onAbort);
-    }
+    return toRun(await this.#agent.call({ ...call, input }, signal));
   }
 
   destroy(): Promise<void> {
@@ -96,21 +76,19 @@ function parseInput(json: string): Record<string, unknown> | undefined {
   }
 }
 
-/** The call's timeout bounds the command's own, which must not outlive the caller's patience. */
-function boundTimeout(call: ToolCall, input: Record<string, unknown>): Record<string, unknown> {
-  if (call.name !== "bash") return input;
-  const asked = input.timeout_ms;
-  if (asked === undefined || asked === null || (typeof asked === "number" && asked > call.timeoutMs)) {
-    return { ...input, timeout_ms: call.timeoutMs };
-  }
-  return input;
-}
-
 function failedRun(text: string): ToolRun {
-  return { isError: true, text, exitCode: null, isTimedOut: false, isCancelled: false, outputBytes: 0 };
+  return {
+    isError: true,
+    text,
+    exitCode: null,
+    isTimedOut: false,
+    isCancelled: false,
+    wasStarted: true,
+    outputBytes: 0,
+  };
 }
 
 function toRun(result: ToolResult): ToolRun {
-  const { isError, text, exitCode, isTimedOut, isCancelled, outputBytes } = result;
-  return { isError, text, exitCode, isTimedOut, isCancelled, outputBytes };
+  const { isError, text, exitCode, isTimedOut, isCancelled, wasStarted, outputBytes } = result;
+  return { isError, text, exitCode, isTimedOut, isCancelled, wasStarted, outputBytes };
 }

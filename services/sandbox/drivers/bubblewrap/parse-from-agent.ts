@@ -8,6 +8,8 @@ export function parseFromAgent(message: unknown): FromAgent {
   switch (frame.type) {
     case "ready":
       return { type: "ready" };
+    case "started":
+      return { type: "started", id: integer(frame.id) };
     case "pong":
       return { type: "pong", nonce: integer(frame.nonce) };
     case "unclean":
@@ -24,7 +26,7 @@ function parseResult(result: Json): ToolResult {
     isError: boolean(result.isError),
     // Lone surrogates could not be stored or sent on.
     text: string(result.text).toWellFormed().replaceAll("\0", "\u2400"),
-    rawBase64: string(result.rawBase64),
+    wasStarted: boolean(result.wasStarted),
     outputBytes: integer(result.outputBytes),
     isTruncated: boolean(result.isTruncated),
     exitCode: result.exitCode === null ? null : integer(result.exitCode) & 0xff,
