@@ -10,6 +10,11 @@ export const sessionFields = {
     { min: 200, max: 600_000 },
     3_000,
   ),
+  GANGLION_WATCH_QUIET_MS: integer(
+    "longest time in which a stream says nothing; the contract promises 30 s",
+    { min: 100, max: 30_000 },
+    15_000,
+  ),
   GANGLION_DB_POOL_SIZE: integer(
     "connections to PostgreSQL, the one for hints not counted",
     { min: 2, max: 100 },

@@ -102,6 +102,7 @@ const deps: Deps = {
   rules: loadEventRules(loadContracts(config.GANGLION_IMAGE)),
   actor,
   heartbeatTtlMs: config.GANGLION_HEARTBEAT_TTL_MS,
+  quietMs: config.GANGLION_WATCH_QUIET_MS,
   announce,
 };
 

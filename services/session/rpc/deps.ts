@@ -31,6 +31,8 @@ export interface Deps {
   /** This service, in the events that it appends itself. */
   readonly actor: Append["actor"];
   readonly heartbeatTtlMs: number;
+  /** Longest silence of a stream. */
+  readonly quietMs: number;
   /** Says to watchers and harnesses, here and elsewhere, that a session changed. */
   announce(sessionId: string, isRunnable: boolean): void;
 }

@@ -14,7 +14,6 @@ import { checkId } from "../check-request.ts";
 import type { Deps } from "../deps.ts";
 import { checkTypes } from "./get-events.ts";
 
-const QUIET_MS = 15_000;
 const PAGE_EVENTS = 200;
 const PAGE_BYTES = 1 << 20;
 
@@ -72,7 +71,7 @@ async function* follow(
       if (feed.attach(watcher)) break;
     }
     for (;;) {
-      const next = await watcher.next(QUIET_MS, signal);
+      const next = await watcher.next(deps.quietMs, signal);
       if (next === undefined) return;
       yield next === "quiet" ? checkpoint(watcher.position) : next;
     }

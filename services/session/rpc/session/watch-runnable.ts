@@ -5,10 +5,8 @@ import type {
 } from "../../../gen/ganglion/session/v1/session_service.ts";
 import type { Deps } from "../deps.ts";
 
-const QUIET_MS = 20_000;
-
 /** Tells a harness that there may be sessions to lease. */
 export const watchRunnable = (deps: Deps) =>
   serverStream<WatchRunnableRequest, WatchRunnableResponse>(async function* (_request, ctx) {
-    for await (const runnableCount of deps.runnable.watch(ctx.signal, QUIET_MS)) yield { runnableCount };
+    for await (const runnableCount of deps.runnable.watch(ctx.signal, deps.quietMs)) yield { runnableCount };
   });

@@ -39,7 +39,7 @@ export function bytesSuite(kit: () => SessionKit): void {
       return body.value.content;
     };
 
-    it("key order, numbers, escapes, duplicate keys and white space survive [M25, B146, B147]", async () => {
+    it("key order, numbers, escapes, duplicate keys and white space survive [M09, M25, B146, B147]", async () => {
       const content = [
         '{"text":"b first","type":"text","z":1e2,"a":100.0,"n":-0}',
         '{ "type" : "text", "text":"", "k":1, "k":2, "deep":[[null,[{"x":null}]],[]] }',
@@ -56,7 +56,7 @@ export function bytesSuite(kit: () => SessionKit): void {
       same(await roundTrip(content), content);
     });
 
-    it("output that is no text survives in a harness's bytes [B061]", async () => {
+    it("output that is no text survives in a harness's bytes [B061, M11]", async () => {
       const { id: sessionId } = await create();
       const bootId = "boot-for-bytes-0001";
       await harness.session.harnessHeartbeat({ bootId, activeSessions: 0, isDraining: false });

@@ -104,7 +104,7 @@ export function watchSuite(kit: () => SessionKit): void {
 
     it("misses and repeats nothing across reconnects while others append [B043, B038, B046]", async () => {
       const { id } = await create();
-      const total = 200;
+      const total = 120;
       const writers = Array.from({ length: 4 }, async (_, writer) => {
         for (let n = 0; n < total / 4; n++) await emit(client, id, [userMessage("x", `sevt_${writer}_${n}`)]);
       });
@@ -274,6 +274,32 @@ export function watchSuite(kit: () => SessionKit): void {
       await assert.rejects(publish({ epoch: epoch + 1n }), refused("FAILED_PRECONDITION", "STALE_EPOCH"));
       await assert.rejects(publish({ preview: undefined }), refusedField("preview"));
       await assert.rejects(publish({ epoch: 0n }), refusedField("epoch"));
+    });
+
+    it("a quiet stream still says something, for events and for work [B138]", async () => {
+      const quiet = await kit().startReplica({ GANGLION_WATCH_QUIET_MS: "200" });
+      try {
+        const { id } = await create();
+        const reader = await kit().asClient("wrkspc_default", quiet.listening.addr);
+        const stream = watch(reader, id, { types: ["agent.message"] });
+        const first = await next(stream);
+        // Nothing that was asked for happens, and the position moves all the same.
+        await emit(client, id, [userMessage("x")]);
+        const kinds = new Set<string | undefined>([first.message?.$case]);
+        let position = 0n;
+        while (position < 2n) {
+          const checkpoint = await next(stream);
+          kinds.add(checkpoint.message?.$case);
+          position = checkpoint.position;
+        }
+        same([...kinds], ["checkpoint"]);
+        const worker = await kit().as("harness", "harness-quiet", quiet.listening.addr);
+        const hints = worker.session.watchRunnable({});
+        for (let n = 0; n < 3; n++) assert.equal((await hints.next()).done, false);
+        await Promise.all([stream.return(), hints.return()]);
+      } finally {
+        await quiet.stop();
+      }
     });
 
     describe("across replicas", () => {
