@@ -159,13 +159,13 @@ export class TestMesh {
   }
 }
 
-/** runCli runs the CLI to its end, with nothing of the test's environment but PATH. */
+/** runCli runs the CLI to its end, with nothing of the test's environment but PATH and HOME. */
 export async function runCli(
   args: readonly string[],
   options: { stdin?: string; env?: Record<string, string>; cwd?: string } = {},
 ): Promise<CliResult> {
   const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { PATH: process.env.PATH ?? "", ...options.env },
+    env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", ...options.env },
     stdio: ["pipe", "pipe", "pipe"],
     ...(options.cwd ? { cwd: options.cwd } : {}),
   });

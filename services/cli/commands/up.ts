@@ -36,6 +36,7 @@ export const up: Command = {
 
 async function runUp(invocation: Invocation): Promise<number> {
   const { terminal, stateDir, options } = invocation;
+  const ports = { restPort: portOf(options, "rest-port"), grpcPort: portOf(options, "grpc-port") };
   if (await reportRunning(invocation)) return EXIT.ok;
   const progress = terminal.progress();
   ensurePackages((what) => progress.set(what));
@@ -44,8 +45,7 @@ async function runUp(invocation: Invocation): Promise<number> {
     await launchSupervisor(
       {
         state: stateDir,
-        restPort: portOf(options, "rest-port"),
-        grpcPort: portOf(options, "grpc-port"),
+        ...ports,
         scriptedModel:
           options["scripted-model"] === undefined ? "auto" : options["scripted-model"] ? "on" : "off",
         ...(typeof options["scripted-model-url"] === "string"
