@@ -22,9 +22,9 @@ export class TestCa {
     this.root = root;
   }
 
-  /** Makes an authority with a folder of its own. */
-  static async create(): Promise<TestCa> {
-    return new TestCa(await createAuthority(), mkdtempSync(join(tmpdir(), "ganglion-ca-")));
+  /** Makes an authority, or uses that of a mesh, with a folder of its own. */
+  static async create(authority?: Authority): Promise<TestCa> {
+    return new TestCa(authority ?? (await createAuthority()), mkdtempSync(join(tmpdir(), "ganglion-ca-")));
   }
 
   /** Issues a certificate and writes it as GANGLION_TLS_DIR wants it; returns the folder (a link, as in a mesh). */
