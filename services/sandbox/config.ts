@@ -1,5 +1,5 @@
 import { commonFields } from "../common/config/common-fields.ts";
-import { hostPort, integer, optional, path, text } from "../common/config/fields.ts";
+import { choice, hostPort, integer, optional, path, text } from "../common/config/fields.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const MIB = 1024 ** 2;
@@ -16,6 +16,11 @@ export const sandboxFields = {
     text(
       "control group folders given to this service, separated by commas: one of v2, or one per controller of v1",
     ),
+  ),
+  GANGLION_HAND_UIDS: choice(
+    "auto: hands get host user ids of their own where that works; required: no hands where it does not",
+    ["auto", "required"],
+    "auto",
   ),
   GANGLION_HAND_IDLE_TTL_MS: integer(
     "a hand that ran nothing for so long is ended",

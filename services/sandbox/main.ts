@@ -51,6 +51,7 @@ const journal = await FileJournal.open({
 const driver = new BubblewrapDriver({
   folder: join(folder, "bubblewrap"),
   nodeBinary: config.GANGLION_NODE,
+  requireOwnIds: config.GANGLION_HAND_UIDS === "required",
   cgroupFolders: (config.GANGLION_CGROUP_ROOT ?? "").split(",").filter((part) => part !== ""),
 });
 let driverProblem = await startDriver();
@@ -143,11 +144,11 @@ async function startDriver(): Promise<string | undefined> {
 
 async function readiness(): Promise<ReadinessPart[]> {
   if (driverProblem !== undefined) driverProblem = await startDriver();
-  const { perHandUid, cgroups } = driver.capabilities();
+  const { perHandUid, sharedUidReason, cgroups } = driver.capabilities();
   return [
     { name: "journal", ok: journal.isWritable },
     { name: "driver", ok: driverProblem === undefined, detail: driverProblem ?? driver.name },
-    { name: "per_hand_uid", ok: true, detail: perHandUid ? "on" : "off: hands share this user's id" },
+    { name: "per_hand_uid", ok: true, detail: perHandUid ? "on" : `off: ${sharedUidReason}` },
     {
       name: "cgroups",
       ok: true,

@@ -30,6 +30,8 @@ export type ToolRun = {
 export type DriverCapabilities = {
   /** Every hand has a host user id of its own. */
   perHandUid: boolean;
+  /** Why it has not; empty when it has. */
+  sharedUidReason: string;
   /** Memory, processes and processor time of a hand as a whole are limited. */
   cgroups: boolean;
   /** Fields of Resources that this host cannot enforce. */

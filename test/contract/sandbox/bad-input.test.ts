@@ -5,7 +5,9 @@ import { type HandUser, SandboxKit } from "./sandbox-kit.ts";
 
 const RESOURCES = { memoryBytes: 0n, cpuMillis: 0, maxProcesses: 0, diskBytes: 0n };
 
-describe("sandbox: bad requests", () => {
+describe("sandbox: bad requests", function () {
+  this.timeout(60_000);
+
   let kit: SandboxKit;
   let hand: HandUser;
 
@@ -105,4 +107,4 @@ describe("sandbox: bad requests", () => {
     await operator.terminate({ handId: doomed.hand.id, sessionId: "", epoch: 0n });
     assert.equal((await doomed.bash("true")).isHandLost, true);
   });
-}).timeout(60_000);
+});

@@ -6,7 +6,9 @@ import { sandboxUser } from "./sandbox-process.ts";
 
 const MIB = 1024n * 1024n;
 
-describe("sandbox: limits of a hand as a whole", () => {
+describe("sandbox: limits of a hand as a whole", function () {
+  this.timeout(60_000);
+
   const user = sandboxUser();
   const cgroup = user && delegateCgroup(`test-${process.pid}`, user);
   const folders = Object.values(cgroup?.folders ?? {});
@@ -64,4 +66,4 @@ describe("sandbox: limits of a hand as a whole", () => {
       );
     }
   });
-}).timeout(60_000);
+});

@@ -3,7 +3,9 @@ import { newId } from "../../../services/common/ids/new-id.ts";
 import { ToolOutcome } from "../../../services/gen/ganglion/types/v1/event.ts";
 import { type HandUser, SandboxKit, untilFile, untilRunning } from "./sandbox-kit.ts";
 
-describe("sandbox: commands in a hand", () => {
+describe("sandbox: commands in a hand", function () {
+  this.timeout(60_000);
+
   let kit: SandboxKit;
   let hand: HandUser;
 
@@ -141,4 +143,4 @@ describe("sandbox: commands in a hand", () => {
     assert.equal((await hand.bash(long)).output, "done");
     assert.equal((await hand.bash("node -p '1+1'; python3 -c 'print(2+2)'")).output, "2\n4");
   });
-}).timeout(60_000);
+});

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { type HandUser, SandboxKit } from "./sandbox-kit.ts";
 
-describe("sandbox: file tools", () => {
+describe("sandbox: file tools", function () {
+  this.timeout(60_000);
+
   let kit: SandboxKit;
   let hand: HandUser;
 
@@ -113,4 +115,4 @@ describe("sandbox: file tools", () => {
     const result = await hand.tool("grep", { pattern: "^(a+)+$" });
     assert.equal(result.output, "no matches");
   }).timeout(40_000);
-}).timeout(60_000);
+});

@@ -11,7 +11,9 @@ const reason = (expected: string) => (error: unknown) => GanglionError.is(error,
 
 const STUBBORN = "trap '' TERM; setsid sleep 600 & echo x > flag; sleep 601; sleep 602";
 
-describe("sandbox: calls, their journal, and death", () => {
+describe("sandbox: calls, their journal, and death", function () {
+  this.timeout(60_000);
+
   let kit: SandboxKit;
 
   beforeEach(async () => {
@@ -187,9 +189,11 @@ describe("sandbox: calls, their journal, and death", () => {
     assert.deepEqual(readdirSync(join(kit.folder, "bubblewrap", "hands")), []);
     await kit.restart();
   });
-}).timeout(60_000);
+});
 
-describe("sandbox: limits of a host", () => {
+describe("sandbox: limits of a host", function () {
+  this.timeout(60_000);
+
   it("idle hands are ended and the next call is told [B070]", async () => {
     const kit = await SandboxKit.start({ GANGLION_HAND_IDLE_TTL_MS: "1000" });
     try {
@@ -222,7 +226,7 @@ describe("sandbox: limits of a host", () => {
       await kit.stop();
     }
   });
-}).timeout(60_000);
+});
 
 function unexpected(): never {
   assert.fail("the call was answered");

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { type HandUser, SandboxKit } from "./sandbox-kit.ts";
 
-describe("sandbox: what a command prints", () => {
+describe("sandbox: what a command prints", function () {
+  this.timeout(60_000);
+
   let kit: SandboxKit;
   let hand: HandUser;
 
@@ -48,4 +50,4 @@ describe("sandbox: what a command prints", () => {
     assert.ok(result.output.length < 300_000);
     assert.equal((await hand.bash("echo alive")).output, "alive");
   }).timeout(90_000);
-}).timeout(60_000);
+});

@@ -23,7 +23,9 @@ import {
 
 const CANARY = "canary-4711-do-not-show";
 
-describe("sandbox: what a hand can reach", () => {
+describe("sandbox: what a hand can reach", function () {
+  this.timeout(60_000);
+
   let kit: SandboxKit;
   let hand: HandUser;
   let hostPid: number;
@@ -210,9 +212,11 @@ describe("sandbox: what a hand can reach", () => {
     await kit.harness.terminate({ handId: bomber.hand.id, sessionId: bomber.sessionId, epoch: 1n });
     assert.equal((await hand.bash("echo alive")).output, "alive");
   }).timeout(40_000);
-}).timeout(60_000);
+});
 
-describe("sandbox: who may run the service", () => {
+describe("sandbox: who may run the service", function () {
+  this.timeout(60_000);
+
   it("it refuses to run as root", async function () {
     if (process.getuid?.() !== 0) this.skip();
     const folder = makeDataFolder(undefined);
@@ -231,7 +235,7 @@ describe("sandbox: who may run the service", () => {
     assert.equal(code, 78);
     assert.match(said, /refuses to run as root/);
   });
-}).timeout(60_000);
+});
 
 /** Host processes in a process namespace. */
 function processesIn(namespace: number): string[] {

@@ -53,7 +53,7 @@ export class FakeDriver implements HandDriver {
   async start(): Promise<void> {}
 
   capabilities() {
-    return { perHandUid: false, cgroups: false, unenforcedLimits: [] };
+    return { perHandUid: false, sharedUidReason: "fake", cgroups: false, unenforcedLimits: [] };
   }
 
   async provision(): Promise<DrivenHand> {

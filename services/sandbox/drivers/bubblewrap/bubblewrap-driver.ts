@@ -39,8 +39,8 @@ export type BubblewrapOptions = {
   nodeBinary: string;
   /** Control groups given to the service; empty = none. */
   cgroupFolders: readonly string[];
-  /** For tests: where the tables of subordinate ids are. */
-  subIdFiles?: { uids: string; gids: string };
+  /** Make no hands at all rather than hands that share the service's user id. */
+  requireOwnIds: boolean;
 };
 
 /** BubblewrapDriver makes a hand from Linux namespaces, a system call filter and a user id of its own. */
@@ -53,6 +53,7 @@ export class BubblewrapDriver implements HandDriver {
   #cgroups: Cgroups | undefined;
   #seccomp: Buffer = Buffer.alloc(0);
   #started: Promise<void> | undefined;
+  #sharedReason = "";
 
   constructor(options: BubblewrapOptions) {
     this.#options = options;
@@ -80,12 +81,8 @@ export class BubblewrapDriver implements HandDriver {
     installEtc(join(this.#options.folder, "etc"));
     this.#cgroups =
       this.#options.cgroupFolders.length > 0 ? new Cgroups(this.#options.cgroupFolders) : undefined;
-    const { username, uid } = userInfo();
-    const ids = findSubIds({ name: username, uid }, this.#options.subIdFiles);
-    const canMap = existsSync("/usr/bin/newuidmap") && existsSync("/usr/bin/newgidmap");
-    this.#slots = ids && canMap ? new UidSlots(ids) : undefined;
     await this.#reap();
-    await this.#probe();
+    await this.#chooseIds();
   }
 
   capabilities(): DriverCapabilities {
@@ -93,7 +90,13 @@ export class BubblewrapDriver implements HandDriver {
     const unenforcedLimits = ["disk"];
     if (!enforced?.has("cpu")) unenforcedLimits.unshift("cpu");
     if (!enforced?.has("memory")) unenforcedLimits.unshift("memory");
-    return { perHandUid: this.#slots !== undefined, cgroups: this.#cgroups !== undefined, unenforcedLimits };
+    const sharedUidReason = this.#slots ? "" : this.#sharedReason;
+    return {
+      perHandUid: this.#slots !== undefined,
+      sharedUidReason,
+      cgroups: this.#cgroups !== undefined,
+      unenforcedLimits,
+    };
   }
 
   async provision(handId: string, resources: HandResources): Promise<DrivenHand> {
@@ -161,6 +164,34 @@ export class BubblewrapDriver implements HandDriver {
       await removeHandFolder(folder, isOurs ? undefined : { uid: owner.uid, gid: owner.gid });
     }
     await this.#cgroups?.removeLeftovers();
+  }
+
+  /**
+   * A user id of its own for each hand where that works. Where it does not, hands share the service's id, and
+   * capabilities say so; a service that was told to require ids of their own makes no hands instead.
+   */
+  async #chooseIds(): Promise<void> {
+    const { username, uid } = userInfo();
+    const ids = findSubIds({ name: username, uid });
+    const canMap = existsSync("/usr/bin/newuidmap") && existsSync("/usr/bin/newgidmap");
+    this.#sharedReason = "the service's user has no subordinate ids, or newuidmap is missing";
+    if (ids && canMap) {
+      this.#slots = new UidSlots(ids);
+      try {
+        return await this.#probe();
+      } catch (error) {
+        // For example: the data folder lies below one that only its owner may enter.
+        this.#sharedReason = (error as Error).message;
+        this.#slots = undefined;
+      }
+    }
+    if (this.#options.requireOwnIds) {
+      throw new DriverUnavailableError(
+        "subordinate ids",
+        `no hand gets an id of its own: ${this.#sharedReason}`,
+      );
+    }
+    await this.#probe();
   }
 
   /** Makes a hand and throws it away: what is wrong with this host shows now, not at the first tool call. */
