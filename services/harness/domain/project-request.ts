@@ -94,10 +94,20 @@ function resultBlocks(turn: AssistantTurn): Piece[][] {
   });
 }
 
+// A block is looked at once, not once for every request that it is in.
+const emptiness = new WeakMap<ContentBlock, boolean>();
+
 /** Only text can be empty in this sense: a redacted thinking block without visible text stays (B010, B011). */
 function isEmptyText(block: ContentBlock): boolean {
   if (block.type !== "text") return false;
-  const json = blockJson(block);
+  const known = emptiness.get(block);
+  if (known !== undefined) return known;
+  const isEmpty = readsEmpty(blockJson(block));
+  emptiness.set(block, isEmpty);
+  return isEmpty;
+}
+
+function readsEmpty(json: Uint8Array | undefined): boolean {
   // Longer than any empty one would be written.
   if (!json || json.length > 4096) return false;
   const { text } = JSON.parse(new TextDecoder().decode(json)) as { text?: unknown };

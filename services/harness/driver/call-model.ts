@@ -1,10 +1,8 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import { newId } from "../../common/ids/new-id.ts";
 import { FAILURES } from "../domain/failures.ts";
-import { LIMITS } from "../domain/limits.ts";
 import { CONTEXT_STRATEGY, projectRequest } from "../domain/project-request.ts";
-import { PART, RETRY, STOP } from "../domain/proto-values.ts";
-import { retryDelay } from "../domain/retry-delay.ts";
+import { PART } from "../domain/proto-values.ts";
 import { sha256 } from "../domain/sha256.ts";
 import { toolCatalog } from "../domain/tool-catalog.ts";
 import type { NewEvent } from "../ports/event-log.ts";
@@ -12,11 +10,10 @@ import { type Answer, type AnswerListener, ModelError, type ModelErrorInit } fro
 import { answerEvents, previewType } from "./answer-events.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { failTurn } from "./fail-turn.ts";
-import { idleAtHead } from "./idle-at-head.ts";
 import { interruptSignal } from "./interrupt-signal.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
-import { failedSpanEnd, newEvent, sessionError, statusRunning } from "./new-events.ts";
-import { pause } from "./pause.ts";
+import { newEvent, statusRunning } from "./new-events.ts";
+import { noteModelFailure } from "./note-model-failure.ts";
 
 /**
  * Asks the model once and writes down what came of it: the whole answer in one append, or a failure and, where trying
@@ -53,7 +50,7 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
   } catch (error) {
     for (const id of shown) ctx.previews.discard(id);
     if (ctx.signal.aborted) throw new LeaseLost("stopped in a model request", { cause: error });
-    return await noteFailure(ctx, span.id, attempt, asModelError(error), durationMs());
+    return await noteModelFailure(ctx, span.id, attempt, asModelError(error), durationMs());
   } finally {
     interrupt.dispose();
   }
@@ -70,7 +67,7 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
     // Asked again it would answer as much again, and be paid for again.
     ctx.logger.error({ err: error }, "the log does not take the answer");
     const failure = new ModelError({ ...FAILURES.answerNotStored, reason: error.reason, isRetryable: false });
-    await noteFailure(ctx, span.id, attempt, failure, durationMs());
+    await noteModelFailure(ctx, span.id, attempt, failure, durationMs());
   }
 }
 
@@ -125,55 +122,6 @@ function previewListener(ctx: DriveContext, ids: Map<number, string>, shown: Set
   };
 }
 
-async function noteFailure(
-  ctx: DriveContext,
-  spanId: string,
-  attempt: number,
-  { facts }: ModelError,
-  durationMs: bigint,
-): Promise<void> {
-  if (saysLeaseIsLost(new GanglionError({ code: "UNAUTHENTICATED", reason: facts.reason, message: "" }))) {
-    throw new LeaseLost(`the proxy refused the token (${facts.reason})`);
-  }
-  const end = failedSpanEnd(spanId, facts.reason, {
-    usage: facts.usage,
-    upstream: facts.upstream ?? "",
-    firstTokenMs: facts.firstTokenMs === undefined ? undefined : BigInt(facts.firstTokenMs),
-    durationMs,
-  });
-  if (facts.reason === "INTERRUPTED") return ctx.log.append([end], ctx.traceparent);
-  ctx.logger.warn({ reason: facts.reason, attempt }, "model request failed");
-  if (facts.reason === "TOKEN_INVALID") ctx.token.forget();
-  const mayHelp = facts.isRetryable || facts.reason === "TOKEN_INVALID";
-  if (!mayHelp || attempt >= LIMITS.modelAttempts) {
-    await ctx.log.append([end, sessionError(facts, RETRY.EXHAUSTED)], ctx.traceparent);
-    // What was appended meanwhile is seen by the next try; an interrupt ends here as well.
-    for (let i = 0; i < 5 && !(await idleAtHead(ctx, STOP.RETRIES_EXHAUSTED)); i++);
-    return;
-  }
-  const delayMs = retryDelay(attempt, facts.retryAfterMs, ctx.random());
-  await ctx.log.append(
-    [
-      end,
-      newEvent({
-        $case: "ganglionModelRetryScheduled",
-        value: {
-          modelRequestStartId: spanId,
-          reason: facts.reason,
-          retryTime: timestampIn(delayMs),
-          nextAttempt: attempt + 1,
-        },
-      }),
-      sessionError(facts, RETRY.RETRYING),
-      newEvent({ $case: "sessionStatusRescheduled", value: {} }),
-    ],
-    ctx.traceparent,
-  );
-  const interrupt = interruptSignal(ctx.log);
-  await pause(delayMs, AbortSignal.any([interrupt.signal, ctx.stop, ctx.signal]));
-  interrupt.dispose();
-}
-
 async function sessionToken(ctx: DriveContext, signal: AbortSignal): Promise<string> {
   const stopped = Promise.withResolvers<never>();
   const stop = (): void => stopped.reject(new ModelError(INTERRUPTED));
@@ -210,9 +158,4 @@ function asModelError(error: unknown): ModelError {
     isRetryable: GanglionError.is(error) && ["UNAVAILABLE", "DEADLINE_EXCEEDED"].includes(error.code),
     cause: error,
   });
-}
-
-function timestampIn(ms: number): { seconds: bigint; nanos: number } {
-  const at = Date.now() + ms;
-  return { seconds: BigInt(Math.floor(at / 1000)), nanos: Math.floor(at % 1000) * 1_000_000 };
 }

@@ -3,6 +3,7 @@ import type { Logger } from "../../common/log/create-logger.ts";
 import type { HeldLease } from "../ports/event-log.ts";
 import type { Leases } from "../ports/leases.ts";
 import type { Patience } from "./drive-context.ts";
+import { Hint } from "./hint.ts";
 import { pause } from "./pause.ts";
 import { type RunPorts, SessionRun } from "./session-run.ts";
 
@@ -179,29 +180,5 @@ export class Harness {
     for await (const count of this.#options.leases.runnable(this.#closing.signal)) {
       if (count > 0) hint.give(count);
     }
-  }
-}
-
-/** A number that wakes one waiter; 0 = none was given. */
-class Hint {
-  #count = 0;
-  #wake: (() => void) | undefined;
-
-  give(count: number): void {
-    this.#count = Math.max(this.#count, count);
-    this.#wake?.();
-  }
-
-  /** Waits for a hint, or for the time; without a hint there may be any number. */
-  async wait(ms: number, signal: AbortSignal): Promise<number> {
-    if (this.#count === 0) {
-      const woken = new AbortController();
-      this.#wake = () => woken.abort();
-      await pause(ms, AbortSignal.any([woken.signal, signal]));
-      this.#wake = undefined;
-    }
-    const count = this.#count;
-    this.#count = 0;
-    return count === 0 ? Number.POSITIVE_INFINITY : count;
   }
 }

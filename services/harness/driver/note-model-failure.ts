@@ -1,0 +1,69 @@
+import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import { LIMITS } from "../domain/limits.ts";
+import { RETRY, STOP } from "../domain/proto-values.ts";
+import { retryDelay } from "../domain/retry-delay.ts";
+import type { ModelError } from "../ports/model.ts";
+import type { DriveContext } from "./drive-context.ts";
+import { idleAtHead } from "./idle-at-head.ts";
+import { interruptSignal } from "./interrupt-signal.ts";
+import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
+import { failedSpanEnd, newEvent, sessionError } from "./new-events.ts";
+import { pause } from "./pause.ts";
+
+/**
+ * Writes down that a model request failed. Where trying again may help it also says when, and waits until then with the
+ * lease kept; otherwise the turn is over (B018 to B020, B023).
+ */
+export async function noteModelFailure(
+  ctx: DriveContext,
+  spanId: string,
+  attempt: number,
+  { facts }: ModelError,
+  durationMs: bigint,
+): Promise<void> {
+  if (saysLeaseIsLost(new GanglionError({ code: "UNAUTHENTICATED", reason: facts.reason, message: "" }))) {
+    throw new LeaseLost(`the proxy refused the token (${facts.reason})`);
+  }
+  const end = failedSpanEnd(spanId, facts.reason, {
+    usage: facts.usage,
+    upstream: facts.upstream ?? "",
+    firstTokenMs: facts.firstTokenMs === undefined ? undefined : BigInt(facts.firstTokenMs),
+    durationMs,
+  });
+  if (facts.reason === "INTERRUPTED") return ctx.log.append([end], ctx.traceparent);
+  ctx.logger.warn({ reason: facts.reason, attempt }, "model request failed");
+  if (facts.reason === "TOKEN_INVALID") ctx.token.forget();
+  const mayHelp = facts.isRetryable || facts.reason === "TOKEN_INVALID";
+  if (!mayHelp || attempt >= LIMITS.modelAttempts) {
+    await ctx.log.append([end, sessionError(facts, RETRY.EXHAUSTED)], ctx.traceparent);
+    // What was appended meanwhile is seen by the next try; an interrupt ends here as well.
+    for (let i = 0; i < 5 && !(await idleAtHead(ctx, STOP.RETRIES_EXHAUSTED)); i++);
+    return;
+  }
+  const delayMs = retryDelay(attempt, facts.retryAfterMs, ctx.random());
+  await ctx.log.append(
+    [
+      end,
+      newEvent({
+        $case: "ganglionModelRetryScheduled",
+        value: {
+          modelRequestStartId: spanId,
+          reason: facts.reason,
+          retryTime: timestampIn(delayMs),
+          nextAttempt: attempt + 1,
+        },
+      }),
+      sessionError(facts, RETRY.RETRYING),
+      newEvent({ $case: "sessionStatusRescheduled", value: {} }),
+    ],
+    ctx.traceparent,
+  );
+  const interrupt = interruptSignal(ctx.log);
+  await pause(delayMs, AbortSignal.any([interrupt.signal, ctx.stop, ctx.signal]));
+  interrupt.dispose();
+}
+
+function timestampIn(ms: number): { seconds: bigint; nanos: number } {
+  const at = Date.now() + ms;
+  return { seconds: BigInt(Math.floor(at / 1000)), nanos: Math.floor(at % 1000) * 1_000_000 };
+}
