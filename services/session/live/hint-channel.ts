@@ -63,7 +63,9 @@ export class HintChannel {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    await this.#client?.end().catch(() => {});
+    const client = this.#client;
+    this.#client = undefined;
+    await client?.end().catch(() => {});
   }
 
   async #connect(): Promise<void> {

@@ -6,12 +6,15 @@ function isAlive(ttl: string): string {
     AND h.beat_at > clock_timestamp() - ${ttl}::int * interval '1 millisecond')`;
 }
 
-/** Records a sign of life and says which boot beat before. */
+/**
+ * Records a sign of life and says which boot beat before. Its commit does not wait for the disk: a sign that a crash of
+ * the database loses only makes its instance look dead, which is safe, and on a busy disk the wait could be what kills it.
+ */
 export const BEAT: Statement = {
   name: "lease_beat",
-  text: `WITH previous AS (SELECT boot_id FROM session.harness_instances WHERE spiffe_id = $1)
+  text: `WITH previous AS (SELECT boot_id FROM session.harness_instances WHERE spiffe_id = $1::text)
     INSERT INTO session.harness_instances AS h (spiffe_id, boot_id, active_sessions, is_draining)
-    VALUES ($1, $2, $3, $4)
+    SELECT $1, $2::text, $3::int, $4::boolean FROM (SELECT set_config('synchronous_commit', 'off', true)) lazily
     ON CONFLICT (spiffe_id) DO UPDATE SET boot_id = excluded.boot_id, active_sessions = excluded.active_sessions,
       is_draining = excluded.is_draining, beat_at = clock_timestamp()
     RETURNING (SELECT boot_id FROM previous) AS previous_boot_id`,
