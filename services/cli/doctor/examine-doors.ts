@@ -3,7 +3,7 @@ import { connectMesh } from "../client/connect-mesh.ts";
 import { type Finding, ill, well } from "./finding.ts";
 import type { MeshReport } from "./mesh-report.ts";
 
-const TIMEOUT_MS = 3000;
+const TIMEOUT_MS = 5000;
 
 /** examineDoors calls through both public addresses, as a client would. */
 export async function examineDoors(stateDir: string, { ports }: MeshReport): Promise<Finding[]> {

@@ -6,7 +6,8 @@ import { probeReady } from "../up/probe-ready.ts";
 import { type Finding, ill, weak, well } from "./finding.ts";
 import type { PartReport } from "./mesh-report.ts";
 
-const TIMEOUT_MS = 2000;
+/** A busy machine is not an ill part. */
+const TIMEOUT_MS = 5000;
 
 /** examinePart asks a part itself how it is, and says what the supervisor knows where it does not answer. */
 export async function examinePart(
@@ -27,7 +28,7 @@ export async function examinePart(
       ? well(part.name, `running${restarted}`)
       : ill(part.name, part.state, `see ${log}`);
   }
-  const readiness = await probeReady(`127.0.0.1:${admin}`);
+  const readiness = await probeReady(`127.0.0.1:${admin}`, TIMEOUT_MS);
   if (!readiness.reachable) return ill(part.name, `runs but does not answer${restarted}`, `see ${log}`);
   const broken = readiness.parts.filter(({ ok }) => !ok);
   if (readiness.ok) return well(part.name, `ready${restarted}`);

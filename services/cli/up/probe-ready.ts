@@ -1,6 +1,7 @@
 import { get } from "node:http";
 
-const TIMEOUT_MS = 1000;
+/** Whoever waits for a start asks again soon. */
+const POLL_TIMEOUT_MS = 1000;
 
 /** A part that a service needs, as its admin port reports it. */
 export interface ReadyPart {
@@ -17,10 +18,10 @@ export interface Readiness {
 }
 
 /** probeReady asks a service's admin port (host:port) whether it can work. */
-export function probeReady(admin: string): Promise<Readiness> {
+export function probeReady(admin: string, timeoutMs = POLL_TIMEOUT_MS): Promise<Readiness> {
   return new Promise((resolve) => {
     const fail = () => resolve({ reachable: false, ok: false, parts: [] });
-    const request = get(`http://${admin}/readyz`, { timeout: TIMEOUT_MS, agent: false }, (response) => {
+    const request = get(`http://${admin}/readyz`, { timeout: timeoutMs, agent: false }, (response) => {
       let body = "";
       response.setEncoding("utf8");
       response.on("data", (chunk) => {
