@@ -14,6 +14,8 @@ export function sandboxSettings(
   if (users.sandbox) chownSync(folder, users.sandbox.uid, users.sandbox.gid);
   return {
     GANGLION_DATA_DIR: folder,
+    // With a user of its own the sandbox has subordinate ids: hands that share one would be a silent loss.
+    ...(users.sandbox ? { GANGLION_HAND_UIDS: "required" } : {}),
     ...(cgroup ? { GANGLION_CGROUP_ROOT: Object.values(cgroup.folders).join(",") } : {}),
   };
 }
