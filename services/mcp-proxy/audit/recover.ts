@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
 import { blankRecord } from "../domain/new-record.ts";
+import { isDuplicate } from "../store/database-error.ts";
 import { query } from "../store/query.ts";
 import type { Writer } from "./ledger.ts";
 import { WRITE_RECORDS } from "./ledger-statements.ts";
@@ -38,7 +39,12 @@ export async function recoverOpenRequests(pool: Pool, writer: Writer): Promise<n
         boot_id: writer.bootId,
       },
     }));
-    await query(pool, WRITE_RECORDS, [JSON.stringify(entries)]);
-    closed += rows.length;
+    try {
+      await query(pool, WRITE_RECORDS, [JSON.stringify(entries)]);
+      closed += rows.length;
+    } catch (error) {
+      // Another replica closes the same ones now; the next look finds what is left.
+      if (!isDuplicate(error)) throw error;
+    }
   }
 }

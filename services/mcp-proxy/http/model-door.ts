@@ -132,13 +132,17 @@ async function forward(
     await releaseAnswer({ answer, response, passage, secret: secret.value, marks, signal: abort.signal });
   } catch (error) {
     const known = explain(error, abort.signal);
-    await passage.finish({ reason: endingOf(known) });
+    await passage.finish({ reason: isGone(abort.signal) ? "cancelled" : endingOf(known) });
     if (response.headersSent) response.destroy();
     else sendError(response, known);
   } finally {
     response.off("close", onClose);
     unregister();
   }
+}
+
+function isGone({ reason }: AbortSignal): boolean {
+  return reason instanceof UpstreamFailure && reason.kind === "cancelled";
 }
 
 /** What a failure before the answer's head means to the caller. */

@@ -14,6 +14,7 @@ import { classifyAddress } from "./address-class.ts";
 export type Resolver = (destination: Destination) => Promise<ResolvedAddress>;
 
 const KEEP_MS = 10_000;
+const LOOKUP_MS = 4000;
 const MAX_KEPT = 1000;
 
 /**
@@ -31,7 +32,7 @@ export function createResolver(
     if (family !== 0) return [{ address: host, family: family as 4 | 6, class: classifyAddress(host) }];
     const known = kept.get(host);
     if (known && known.until > Date.now()) return known.addresses;
-    const found = await resolve(host).catch(() => []);
+    const found = await inTime(resolve(host)).catch(() => []);
     const addresses = found.map(({ address, family: kind }) => ({
       address,
       family: kind === 6 ? (6 as const) : (4 as const),
@@ -49,4 +50,12 @@ export function createResolver(
     if (reason) throw proxyError(reason);
     return addresses[0] as ResolvedAddress;
   };
+}
+
+async function inTime<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error("no answer")), LOOKUP_MS);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
