@@ -203,7 +203,7 @@ describe("upstreams that mean harm", () => {
     ],
   ];
   for (const [what, how, expected] of broken) {
-    it(`${what}: a result that says what is known, and the session goes on`, async () => {
+    it(`${what}: a result that says what is known, and the session goes on [A030]`, async () => {
       upstream.misbehave = onCall(how);
       const key = newId("sevt");
       const first = await call("{}", { key, timeoutMs: 600 });

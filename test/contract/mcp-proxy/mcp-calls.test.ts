@@ -162,11 +162,11 @@ describe("calls to an MCP server", () => {
   });
 
   for (const [what, token] of [
-    ["no token [A011]", undefined],
-    ["a made-up token [A011]", "fake"],
-    ["a JWT [A127]", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJzZXNuXzEifQ."],
+    ["no token", undefined],
+    ["a made-up token", "fake"],
+    ["a JWT", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJzZXNuXzEifQ."],
   ] as const) {
-    it(`refuses ${what}, with a record of the denial`, async () => {
+    it(`refuses ${what}, with a record of the denial [A011] [A127]`, async () => {
       const before = await lastSequence();
       const options = token === undefined ? {} : { metadata: { "ganglion-session-token": token } };
       const error = await failureOf((await kit.mcp()).listTools({ mcpServerName: "demo" }, options));

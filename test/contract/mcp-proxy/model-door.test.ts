@@ -151,7 +151,7 @@ describe("the model door", () => {
     assert.equal((await kit.records(session.sessionId))[2]?.reason, "cancelled");
   });
 
-  describe("refuses, and writes the denial", () => {
+  describe("refuses, and writes the denial [A009] [A011] [A025] [A040] [A057] [A159]", () => {
     let session: BoundSession;
 
     before(async () => {

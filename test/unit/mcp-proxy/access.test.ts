@@ -26,7 +26,7 @@ function row(changes: Partial<AccessRow> = {}): AccessRow {
 }
 const asked = { audience: "harness", spiffeId: CALLER };
 
-describe("access with a session token", () => {
+describe("access with a session token [A013] [A129]", () => {
   it("is given when everything fits", () => assert.equal(judgeAccess(row(), asked, mac), undefined));
 
   const changed: [string, Partial<AccessRow>][] = [
