@@ -47,6 +47,7 @@ const source = connectionSource(
     database: config.PGDATABASE,
     user: login?.user ?? config.PGUSER,
     password: login?.password,
+    caPem: login?.ca_pem,
   },
   tls,
 );

@@ -3,7 +3,8 @@ import { closeSync, readSync } from "node:fs";
 /** What a supervisor hands to a process that needs a login. Absent parts are not needed. */
 export interface Bootstrap {
   vault?: { addr: string; ca_pem?: string; role_id: string; wrapped_secret_id: string; mount: string };
-  postgres?: { user: string; password: string };
+  /** ca_pem when the server's authority is not the mesh's. */
+  postgres?: { user: string; password: string; ca_pem?: string };
 }
 
 const MAX_BYTES = 1 << 20;

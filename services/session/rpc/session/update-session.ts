@@ -38,7 +38,7 @@ function checkUpdateSession(request: UpdateSessionRequest): void {
   for (const [key, value] of pairs) checkMetadataPair(new Shape(violations), "metadata_set", key, value);
   violations.count("metadata_remove", request.metadataRemove.length, { max: METADATA_MAX_PAIRS });
   request.metadataRemove.forEach((key, index) => {
-    violations.check(!(key in request.metadataSet), `metadata_remove[${index}]`, "is also set");
+    violations.check(!Object.hasOwn(request.metadataSet, key), `metadata_remove[${index}]`, "is also set");
     checkText(violations, `metadata_remove[${index}]`, key, 64);
   });
   violations.throwIfAny();
