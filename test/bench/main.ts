@@ -19,7 +19,8 @@ const SUITES: Suite[] = [
   defineSuite(startLogStand, [
     appendBenchmark({ figure: "append_c1_ratio", callers: 1, batch: 1 }),
     appendBenchmark({ figure: "append_c64_ratio", callers: 64, batch: 1 }),
-    appendBenchmark({ figure: "append_b16_ratio", callers: 1, batch: 16 }),
+    appendBenchmark({ figure: "append_b16_ratio", callers: 64, batch: 16 }),
+    appendBenchmark({ figure: "append_b16_c1_ratio", callers: 1, batch: 16 }),
   ]),
   // Memory first: the mesh is idle still.
   defineSuite(startMeshStand, [rssBenchmark, executeBenchmark, ttftBenchmark]),
