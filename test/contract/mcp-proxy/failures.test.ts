@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import pg from "pg";
 import { newId } from "../../../services/common/ids/new-id.ts";
 import { ToolOutcome } from "../../../services/gen/ganglion/types/v1/event.ts";
 import { startMcpUpstream, type TestMcpUpstream } from "../../kit/mcp-upstream.ts";
@@ -72,19 +73,22 @@ describe("mcp-proxy when parts fail", () => {
     assert.deepEqual(briefly(one), ["decision allow", "dispatch", "recovery unknown"]);
   });
 
-  it("the same for a tool that is annotated as repeatable: it is made again", async function () {
+  it("the same for a tool that the server calls read-only or idempotent: it is made again", async function () {
     this.timeout(60_000);
     const session = await bound();
-    const { tools } = await list(session);
-    const repeatable = tools.find(({ annotationsJson }) =>
-      /"(readOnlyHint|idempotentHint)":true/.test(annotationsJson.toString()),
-    );
-    if (!repeatable) return this.skip();
+    await list(session);
     const key = newId("sevt");
     await call(session, "echo", { message: "x" }, key);
+    const [row] = await kit.sql(
+      "ganglion_owner",
+      "SELECT is_repeatable FROM proxy.calls WHERE call_key = $1",
+      [key],
+    );
+    assert.equal(row.is_repeatable, true);
+    // As a process leaves it that dies before the outcome.
     await kit.sql(
       "ganglion_owner",
-      "UPDATE proxy.calls SET state = 'dispatched', result = NULL, is_repeatable = true, boot_id = 'dead' WHERE call_key = $1",
+      "UPDATE proxy.calls SET state = 'dispatched', result = NULL, boot_id = 'dead' WHERE call_key = $1",
       [key],
     );
     const again = await call(session, "echo", { message: "x" }, key);
@@ -170,8 +174,7 @@ describe("mcp-proxy when parts fail", () => {
   it("a sink that hangs counts as failed after two seconds [A141]", async function () {
     this.timeout(30_000);
     const session = await bound();
-    const blocker = (await import("pg")).default;
-    const client = new blocker.Client(kit.postgres.connection("ganglion_owner"));
+    const client = new pg.Client(kit.postgres.connection("ganglion_owner"));
     await client.connect();
     await client.query("BEGIN; SELECT * FROM proxy.audit_head FOR UPDATE");
     try {
@@ -249,4 +252,75 @@ describe("mcp-proxy when parts fail", () => {
     ]);
     assert.equal((await failureOf(list(other))).reason, "CRED_MISSING");
   });
+
+  it("kill -9 between decision and dispatch: one recovery record says that nothing was sent [A143]", async function () {
+    this.timeout(60_000);
+    const session = await bound();
+    const before = (await upstream.journal.entries()).length;
+    process.kill(kit.vault.pid(), "SIGSTOP");
+    try {
+      list(session).catch(() => {});
+      while ((await rowsOf(session)).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+      kit.service.process.kill("SIGKILL");
+      await kit.service.exit;
+    } finally {
+      process.kill(kit.vault.pid(), "SIGCONT");
+    }
+    await kit.restartProxy();
+    assert.deepEqual(briefly(await kit.records(session.sessionId)), [
+      "decision allow",
+      "recovery not_dispatched",
+    ]);
+    assert.equal((await upstream.journal.entries()).length, before);
+  });
+
+  it("an outcome that cannot be written: the answer and the journal both say UNKNOWN [A141] [L4]", async function () {
+    this.timeout(30_000);
+    const session = await bound();
+    const key = newId("sevt");
+    const input = { duration: 1, steps: 7 };
+    const first = call(session, "trigger-long-running-operation", input, key);
+    await upstream.journal.waitFor((entry) => JSON.stringify(entry.arguments) === JSON.stringify(input));
+    const client = new pg.Client(kit.postgres.connection("ganglion_owner"));
+    await client.connect();
+    await client.query("BEGIN; SELECT * FROM proxy.audit_head FOR UPDATE");
+    try {
+      assert.equal((await first).call?.outcome, ToolOutcome.TOOL_OUTCOME_UNKNOWN);
+    } finally {
+      await client.end();
+    }
+    const again = await call(session, "trigger-long-running-operation", input, key);
+    assert.notEqual(again.call?.outcome, ToolOutcome.TOOL_OUTCOME_NOT_RUN);
+    const made = (await upstream.journal.entries()).filter(
+      (entry) => JSON.stringify(entry.arguments) === JSON.stringify(input),
+    );
+    assert.equal(made.length, 1);
+  });
+
+  it("a database that dies and comes back: UNAVAILABLE meanwhile, then well again, without a restart", async function () {
+    this.timeout(60_000);
+    const session = await bound();
+    await list(session);
+    await kit.postgres.server.stop();
+    const error = await failureOf(list(session));
+    assert.equal(error.code, "UNAVAILABLE");
+    await kit.postgres.restart();
+    for (;;) {
+      const worked = await list(session).then(
+        () => true,
+        (cause) => {
+          assert.equal(cause.code, "UNAVAILABLE");
+          return false;
+        },
+      );
+      if (worked) break;
+    }
+    assert.equal(kit.service.process.exitCode, null);
+    const own = await bound();
+    await kit.raiseFence(own.sessionId, 0n, true);
+    assert.equal((await failureOf(list(own))).reason, "SESSION_ENDED");
+  });
+
+  const rowsOf = ({ sessionId }: BoundSession) =>
+    kit.sql("ganglion_owner", "SELECT * FROM proxy.audit_records WHERE session_id = $1", [sessionId]);
 });
