@@ -1,40 +1,27 @@
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
-const OPEN_ARRAY = 0x5b;
-const CLOSE_ARRAY = 0x5d;
 const COLON = 0x3a;
 const MAX_DEPTH = 256;
 
 /**
- * Says whether valid JSON has an object with the same key twice, or is nested deeper than anybody needs. We judge what
- * JSON.parse saw, the upstream what its parser sees: with `{"model":"a","model":"b"}` the two may differ. One pass over
- * the bytes, strings skipped by the engine's own search.
+ * Says whether JSON has an object with the same key twice, or is nested deeper than anybody needs. We judge what
+ * JSON.parse saw, the upstream what its parser sees: with `{"model":"a","model":"b"}` the two may differ. JSON.parse
+ * keeps one of equal keys, however they are escaped, so there are as many colons outside of strings as there are keys
+ * in the value, or some key occurred twice.
  */
-export function hasDuplicateKeys(json: Buffer): boolean {
-  const open: (Set<string> | undefined)[] = [];
+export function hasDuplicateKeys(json: Buffer, parsed: unknown): boolean {
+  const keys = countKeys(parsed);
+  return keys === undefined || keys !== countColons(json);
+}
+
+function countColons(json: Buffer): number {
+  let count = 0;
   for (let at = 0; at < json.length; at += 1) {
     const byte = json[at];
-    if (byte === QUOTE) {
-      const end = endOfString(json, at);
-      const keys = open.at(-1);
-      if (keys && isFollowedByColon(json, end)) {
-        const key = JSON.parse(json.toString("utf8", at, end + 1)) as string;
-        if (keys.has(key)) return true;
-        keys.add(key);
-      }
-      at = end;
-    } else if (byte === OPEN_OBJECT) {
-      open.push(new Set());
-    } else if (byte === OPEN_ARRAY) {
-      open.push(undefined);
-    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
-      open.pop();
-    }
-    if (open.length > MAX_DEPTH) return true;
+    if (byte === COLON) count += 1;
+    else if (byte === QUOTE) at = endOfString(json, at);
   }
-  return false;
+  return count;
 }
 
 function endOfString(json: Buffer, start: number): number {
@@ -48,8 +35,24 @@ function endOfString(json: Buffer, start: number): number {
   return json.length - 1;
 }
 
-function isFollowedByColon(json: Buffer, end: number): boolean {
-  let at = end + 1;
-  while (json[at] === 0x20 || json[at] === 0x0a || json[at] === 0x0d || json[at] === 0x09) at += 1;
-  return json[at] === COLON;
+/** Level by level, so that no nesting can exhaust the stack. */
+function countKeys(parsed: unknown): number | undefined {
+  let level: object[] = isObject(parsed) ? [parsed] : [];
+  let count = 0;
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > MAX_DEPTH) return undefined;
+    const next: object[] = [];
+    for (const value of level) {
+      const isList = Array.isArray(value);
+      const children: unknown[] = isList ? value : Object.values(value);
+      if (!isList) count += children.length;
+      for (const child of children) if (isObject(child)) next.push(child);
+    }
+    level = next;
+  }
+  return count;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }

@@ -74,7 +74,7 @@ function parse(body: Buffer): Record<string, unknown> {
     throw invalid("body");
   }
   if (typeof request !== "object" || request === null || Array.isArray(request)) throw invalid("body");
-  if (hasDuplicateKeys(body)) throw invalid("body");
+  if (hasDuplicateKeys(body, request)) throw invalid("body");
   return request as Record<string, unknown>;
 }
 

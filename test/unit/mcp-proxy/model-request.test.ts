@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import fc from "fast-check";
 import { hasDuplicateKeys } from "../../../services/mcp-proxy/domain/duplicate-keys.ts";
 import { judgeBetas, judgeModelRequest } from "../../../services/mcp-proxy/domain/judge-model-request.ts";
 
@@ -61,10 +62,20 @@ describe("a request to the model", () => {
     );
   });
 
+  it("is judged as JSON.parse and a reader of single keys would, for any JSON", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        const json = JSON.stringify(value);
+        assert.equal(hasDuplicateKeys(Buffer.from(json), JSON.parse(json)), false);
+        const twice = `{"x":${json},"y":{"k":1,"k":${json}}}`;
+        assert.equal(hasDuplicateKeys(Buffer.from(twice), JSON.parse(twice)), true);
+      }),
+    );
+  });
+
   it("may repeat a key in different objects, and in text", () => {
     const json = '{"a":{"k":1},"b":[{"k":1},{"k":2}],"c":"{\\"k\\":1,\\"k\\":2}","d":"\\\\"}';
-    JSON.parse(json);
-    assert.equal(hasDuplicateKeys(Buffer.from(json)), false);
+    assert.equal(hasDuplicateKeys(Buffer.from(json), JSON.parse(json)), false);
   });
 
   it("is refused when it is nested beyond reason, in linear time [A112]", () => {
