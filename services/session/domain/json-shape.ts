@@ -1,6 +1,9 @@
 import type { Violations } from "../../common/errors/violations.ts";
 import { invalidField } from "./errors.ts";
 
+// Refuses what is not UTF-8. Made once: making one costs more than most documents.
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
 /** A JSON object. */
 export type Json = Record<string, unknown>;
 
@@ -14,7 +17,7 @@ export function parseJsonObject(field: string, bytes: Uint8Array): Json {
 /** Reads JSON, or undefined when the bytes are none. */
 export function parseJson(bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
+    return JSON.parse(UTF8.decode(bytes));
   } catch {
     return undefined;
   }

@@ -8,7 +8,7 @@ import { isSameDefinition, patchAgent, resolveAgent } from "../domain/agent/reso
 import { scopeOf } from "../domain/caller.ts";
 import { idReused, invalidField, notFound, workspaceNotFound } from "../domain/errors.ts";
 import { parseJsonObject } from "../domain/json-shape.ts";
-import { callerOf, listedWorkspace, requestedWorkspace } from "./caller-of.ts";
+import { callerOf, existingWorkspace, requestedWorkspace } from "./caller-of.ts";
 import {
   checkId,
   checkPageSize,
@@ -42,7 +42,7 @@ export const agentService = (deps: Deps) =>
       const createdAtOrAfter = checkTime(violations, "created_at_or_after", request.createdAtOrAfter);
       const createdAtOrBefore = checkTime(violations, "created_at_or_before", request.createdAtOrBefore);
       violations.throwIfAny();
-      const workspaceId = await listedWorkspace(deps.workspaces, ctx, request.workspaceId);
+      const workspaceId = await existingWorkspace(deps.workspaces, ctx, request.workspaceId);
       const { pageToken, includeArchived } = request;
       return deps.agents.list(
         { workspaceId, pageSize, pageToken, includeArchived, createdAtOrAfter, createdAtOrBefore },

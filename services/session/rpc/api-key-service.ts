@@ -3,7 +3,7 @@ import { Violations } from "../../common/errors/violations.ts";
 import { implement, unary } from "../../common/grpc/handlers.ts";
 import { ApiKeyServiceService } from "../../gen/ganglion/agent/v1/api_key_service.ts";
 import { idReused, notFound } from "../domain/errors.ts";
-import { listedWorkspace, requestedWorkspace } from "./caller-of.ts";
+import { existingWorkspace, requestedWorkspace } from "./caller-of.ts";
 import { checkId, checkPageSize, checkPageToken, checkText } from "./check-request.ts";
 import type { Deps } from "./deps.ts";
 
@@ -29,7 +29,7 @@ export const apiKeyService = (deps: Deps) =>
       const pageSize = checkPageSize(violations, asked);
       checkPageToken(violations, pageToken);
       violations.throwIfAny();
-      const workspaceId = await listedWorkspace(deps.workspaces, ctx, named);
+      const workspaceId = await existingWorkspace(deps.workspaces, ctx, named);
       return deps.apiKeys.list({ workspaceId, pageSize, pageToken }, ctx.signal);
     }),
     revokeApiKey: unary(async ({ apiKeyId }, ctx) => {

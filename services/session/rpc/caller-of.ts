@@ -30,8 +30,8 @@ export function requestedWorkspace(ctx: Pick<CallContext, "principal">, named: s
   return workspaceId;
 }
 
-/** The same for a list: what a create would find out by itself is asked for. */
-export async function listedWorkspace(
+/** The same where nothing that is stored would find out that there is no such workspace. */
+export async function existingWorkspace(
   workspaces: Pick<Workspaces, "exists">,
   ctx: Pick<CallContext, "principal" | "signal">,
   named: string,

@@ -14,7 +14,7 @@ import {
 } from "../domain/environment/resolve-environment.ts";
 import { idReused, notFound, workspaceNotFound } from "../domain/errors.ts";
 import { type Json, parseJson, parseJsonObject } from "../domain/json-shape.ts";
-import { callerOf, listedWorkspace, requestedWorkspace } from "./caller-of.ts";
+import { callerOf, existingWorkspace, requestedWorkspace } from "./caller-of.ts";
 import { checkId, checkPageSize, checkPageToken, checkRequestId, requestKey } from "./check-request.ts";
 import type { Deps } from "./deps.ts";
 
@@ -35,7 +35,7 @@ export const environmentService = (deps: Deps) =>
       const pageSize = checkPageSize(violations, request.pageSize);
       checkPageToken(violations, request.pageToken);
       violations.throwIfAny();
-      const workspaceId = await listedWorkspace(deps.workspaces, ctx, request.workspaceId);
+      const workspaceId = await existingWorkspace(deps.workspaces, ctx, request.workspaceId);
       const { pageToken, includeArchived } = request;
       return deps.environments.list({ workspaceId, pageSize, pageToken, includeArchived }, ctx.signal);
     }),

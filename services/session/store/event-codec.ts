@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { newId } from "../../common/ids/new-id.ts";
 import { ModelUsage } from "../../gen/ganglion/types/v1/content.ts";
 import { Event, StopReason } from "../../gen/ganglion/types/v1/event.ts";
@@ -15,7 +15,7 @@ const EMPTY = Event.fromPartial({});
  */
 export function encodeNewEvent(event: Event, type: string): NewEvent {
   const body = Event.encode({ ...EMPTY, body: event.body }).finish();
-  const head = `${type}\n${event.threadId}\n${event.mayIgnore}\n`;
+  const head = Buffer.from(`${type}\n${event.threadId}\n${event.mayIgnore}\n`);
   return {
     id: event.id || newId("sevt"),
     type,
@@ -23,7 +23,7 @@ export function encodeNewEvent(event: Event, type: string): NewEvent {
     traceparent: event.traceparent,
     mayIgnore: event.mayIgnore,
     body,
-    digest: createHash("sha256").update(head).update(body).digest(),
+    digest: hash("sha256", Buffer.concat([head, body]), "buffer"),
     effect: encodeEffect(effectOf(event.body)),
   };
 }

@@ -18,7 +18,7 @@ import { checkMetadataPair, METADATA_MAX_PAIRS, Shape } from "../../domain/json-
 import type { FirstEvent, NewSession, RequestKey } from "../../ports/session-store.ts";
 import { encodeNewEvent } from "../../store/event-codec.ts";
 import { writeMetadata } from "../../store/session-row.ts";
-import { actorOf, callerOf, requestedBy, requestedWorkspace } from "../caller-of.ts";
+import { actorOf, callerOf, existingWorkspace, requestedBy } from "../caller-of.ts";
 import { checkId, checkRequestId, checkText, requestKey } from "../check-request.ts";
 import type { Deps } from "../deps.ts";
 import { parseEvents } from "./emit-events.ts";
@@ -31,7 +31,7 @@ const MAX_VAULTS = 20;
 export const createSession = (deps: Deps) =>
   unary<CreateSessionRequest, CreateSessionResponse>(async (request, ctx) => {
     checkCreateSession(request);
-    const workspaceId = requestedWorkspace(ctx, request.workspaceId);
+    const workspaceId = await existingWorkspace(deps.workspaces, ctx, request.workspaceId);
     const initial = parseEvents(
       "initial_events",
       request.initialEvents,

@@ -8,7 +8,7 @@ import {
 import type { Status } from "../../domain/append.ts";
 import type { ListSessionsQuery } from "../../ports/session-store.ts";
 import { statusFromProto } from "../../store/session-row.ts";
-import { listedWorkspace } from "../caller-of.ts";
+import { existingWorkspace } from "../caller-of.ts";
 import { checkId, checkPageSize, checkPageToken, checkTime } from "../check-request.ts";
 import type { Deps } from "../deps.ts";
 
@@ -16,7 +16,7 @@ import type { Deps } from "../deps.ts";
 export const listSessions = (deps: Deps) =>
   unary<ListSessionsRequest, ListSessionsResponse>(async (request, ctx) => {
     const query = parseListSessions(request);
-    const workspaceId = await listedWorkspace(deps.workspaces, ctx, request.workspaceId);
+    const workspaceId = await existingWorkspace(deps.workspaces, ctx, request.workspaceId);
     return deps.sessions.list({ ...query, workspaceId }, ctx.signal);
   });
 

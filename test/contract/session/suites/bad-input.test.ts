@@ -79,6 +79,13 @@ export function badInputSuite(kit: () => SessionKit): void {
         fixture.create({ workspaceId: "wrkspc_other" }),
         refused("NOT_FOUND", "WORKSPACE_NOT_FOUND"),
       ));
+    it("CreateSession: workspace_id that does not exist", () =>
+      assert.rejects(
+        operator.session.createSession(
+          CreateSessionRequest.fromPartial({ agentId: "a", environmentId: "e", workspaceId: "wrkspc_none" }),
+        ),
+        refused("NOT_FOUND", "WORKSPACE_NOT_FOUND"),
+      ));
     it("CreateSession: workspace_id that is no id", () =>
       assert.rejects(
         operator.session.createSession(
