@@ -49,6 +49,7 @@ export class ManagedProcess extends EventEmitter<{ change: [] }> {
   #timer: NodeJS.Timeout | undefined;
   #wanted = false;
   #fatal: string | undefined;
+  #noLogin: string | undefined;
 
   constructor(spec: ProcessSpec) {
     super();
@@ -116,6 +117,7 @@ export class ManagedProcess extends EventEmitter<{ change: [] }> {
       (document) => pipe.end(document),
       (error: Error) => {
         console.error(`${this.spec.name} has no login: ${error.message}`);
+        this.#noLogin = `has no login: ${error.message}`;
         signalGroup(child, "SIGKILL");
       },
     );
@@ -125,7 +127,8 @@ export class ManagedProcess extends EventEmitter<{ change: [] }> {
     if (this.#child !== child) return;
     this.#child = undefined;
     this.record = undefined;
-    this.lastExit = how;
+    this.lastExit = this.#noLogin ?? how;
+    this.#noLogin = undefined;
     if (child.exitCode === EXIT_CONFIG) this.#fatal = this.#complaint("has a wrong configuration");
     if (!this.#wanted) return;
     if (Date.now() - startedAt > STEADY_MS) this.#delayMs = FIRST_DELAY_MS;

@@ -13,7 +13,7 @@ import {
   wrapSecretId,
 } from "./vault-bootstrap.ts";
 import { VAULT_MOUNT } from "./vault-configuration.ts";
-import { VaultHttp } from "./vault-http.ts";
+import { VaultHttp, VaultRefusal } from "./vault-http.ts";
 import { chooseVault } from "./vault-server.ts";
 
 /** The vault of the mesh, ours or somebody else's. */
@@ -26,6 +26,7 @@ export interface VaultPart {
 
 const START_TIMEOUT_MS = 60_000;
 const WRAP_TTL = "300s";
+const REACH_TRIES = 3;
 
 /** startVaultPart makes a vault ready for mcp-proxy. `onProcess` is called before an embedded one starts. */
 export function startVaultPart(
@@ -99,15 +100,41 @@ async function useExternal(vault: ExternalVault): Promise<VaultPart> {
   const http = new VaultHttp(address);
   if (vault.roleId && vault.secretId) {
     const { roleId, secretId } = vault;
+    await insist(() => checkUses(http, roleId, secretId));
     return { login: () => wrapGivenSecretId(http, roleId, secretId), reload: () => {} };
   }
   if (!vault.token) {
     throw new Error("VAULT_ADDR needs VAULT_ROLE_ID and VAULT_SECRET_ID, or VAULT_TOKEN to set the vault up");
   }
-  const { supervisorToken, warnings } = await bootstrapExternal({ ...address, token: vault.token });
+  const { token } = vault;
+  const { supervisorToken, warnings } = await insist(() => bootstrapExternal({ ...address, token }));
   for (const warning of warnings) console.error(`vault: ${warning}`);
   keepSupervisorToken(http, () => supervisorToken);
   return { login: () => wrapSecretId(http, supervisorToken), reload: () => {} };
+}
+
+/** A first start keeps this process busy with making the database; an answer that came meanwhile may look late. */
+async function insist<T>(call: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await call();
+    } catch (error) {
+      const isLost = error instanceof VaultRefusal && error.status === 0;
+      if (!isLost || tries === REACH_TRIES) throw error;
+    }
+  }
+}
+
+/** mcp-proxy logs in at each of its starts: a secret id that is used up by then would only show when it dies. */
+async function checkUses(http: VaultHttp, roleId: string, secretId: string): Promise<void> {
+  await wrapGivenSecretId(http, roleId, secretId);
+  await wrapGivenSecretId(http, roleId, secretId).catch((error: unknown) => {
+    if (error instanceof VaultRefusal && error.status === 0) throw error;
+    throw new Error(
+      "VAULT_SECRET_ID can be used once only, and mcp-proxy needs it at each start: give one without a limit of uses," +
+        " or VAULT_TOKEN instead",
+    );
+  });
 }
 
 /** A secret id that somebody gave us is wrapped by the login it belongs to, so that mcp-proxy gets all of them alike. */
