@@ -11,7 +11,9 @@ const ANSWER_MS = 60_000;
 export function createGrpcMcpServers(client: McpProxyClient): McpServers {
   return {
     async listTools({ serverName, ...scope }) {
-      const { tools } = await client.listTools({ mcpServerName: serverName }, options(scope, 30_000));
+      // What cannot be listed now is missing for the whole turn: rather wait for a proxy that comes back.
+      const waiting = { ...options(scope, 30_000), waitForReady: true };
+      const { tools } = await client.listTools({ mcpServerName: serverName }, waiting);
       return tools;
     },
 

@@ -7,7 +7,8 @@ export function createGrpcTokens(client: BindingClient): Tokens {
   return {
     async issue({ sessionId, epoch }, signal) {
       const request = { sessionId, epoch, audience: Audience.AUDIENCE_HARNESS };
-      const { token } = await client.issueToken(request, { signal, timeoutMs: 5000 });
+      // A proxy that was just restarted is there before the connection's next attempt.
+      const { token } = await client.issueToken(request, { signal, timeoutMs: 5000, waitForReady: true });
       return token;
     },
   };
