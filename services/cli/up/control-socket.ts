@@ -71,6 +71,8 @@ export async function askSupervisor(
 ): Promise<boolean> {
   const socket = await open(path);
   if (!socket) return false;
+  // It is thrown below; without a listener it would end the process.
+  socket.on("error", () => {});
   const timer = setTimeout(() => socket.destroy(new Error("the supervisor does not answer")), timeoutMs);
   try {
     socket.write(`${JSON.stringify(request)}\n`);
