@@ -6,8 +6,11 @@ import { readBootstrap } from "../common/config/read-bootstrap.ts";
 import { createClient } from "../common/grpc/create-client.ts";
 import { startServer } from "../common/grpc/start-server.ts";
 import { createLogger } from "../common/log/create-logger.ts";
+import { createMetrics } from "../common/telemetry/metrics.ts";
+import { createTracing } from "../common/telemetry/tracing.ts";
 import { TlsBundle } from "../common/tls/tls-bundle.ts";
 import { SessionServiceService } from "../gen/ganglion/session/v1/session_service.ts";
+import { countRecords } from "./audit/count-records.ts";
 import { createLedger } from "./audit/ledger.ts";
 import { recoverOpenRequests } from "./audit/recover.ts";
 import { fields, listOf } from "./config.ts";
@@ -95,7 +98,9 @@ async function start(): Promise<void> {
     replica: writer.instance,
   });
   const secrets = createSecretReader(client, mount, tokens);
-  const ledger = createLedger(pool, writer);
+  const metrics = createMetrics("mcp-proxy", writer.instance);
+  const tracing = createTracing("mcp-proxy", writer.instance);
+  const ledger = countRecords(createLedger(pool, writer), metrics.registry);
   const recovered = await recoverOpenRequests(pool, writer);
   if (recovered > 0) log.warn({ requests: recovered }, "closed requests that a dead process left open");
   await vaultTokenStore.queueLeftBehind();
@@ -143,6 +148,8 @@ async function start(): Promise<void> {
   });
 
   const session = createClient(SessionServiceService, config.GANGLION_SESSION_ADDR, tls, "session", {
+    tracing,
+    metrics,
     timeoutMs: 4000,
   });
   const door = await serveModelDoor(
@@ -151,14 +158,7 @@ async function start(): Promise<void> {
       listen: config.GANGLION_PROXY_HTTP_LISTEN,
       extraHosts: listOf(config.GANGLION_PROXY_HTTP_HOSTS),
     },
-    {
-      ...passage,
-      upstreams,
-      resolve,
-      pools,
-      live,
-      onError: (error) => log.error({ err: error }, "model door failed"),
-    },
+    { ...passage, upstreams, resolve, pools, live, log, tracing },
   );
   await controlPlane.add(door.address);
   log.info({ http_addr: door.address }, "model door listening");
@@ -172,6 +172,8 @@ async function start(): Promise<void> {
     reflection: config.GANGLION_REFLECTION,
     drainGraceMs: config.GANGLION_DRAIN_GRACE_MS,
     log,
+    metrics,
+    tracing,
     tls,
     implementations: [
       bindingService({

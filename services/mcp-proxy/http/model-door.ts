@@ -1,5 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
+import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import type { Logger } from "../../common/log/create-logger.ts";
+import type { Tracing } from "../../common/telemetry/tracing.ts";
 import { peerOf } from "../../common/tls/https-server.ts";
 import type { Destination } from "../domain/canonical-url.ts";
 import { chooseModel, type ModelUpstream } from "../domain/choose-model.ts";
@@ -14,6 +17,7 @@ import { UpstreamFailure } from "../upstream/upstream-failure.ts";
 import { sendError } from "./error-envelope.ts";
 import { bearerOf, type DoorRequest, readBody, readHead } from "./read-request.ts";
 import { releaseAnswer } from "./release-answer.ts";
+import { type WatchedRequest, watchRequest } from "./watch-request.ts";
 
 /** What the model door needs. */
 export interface ModelDoorDeps extends PassageDeps {
@@ -24,20 +28,28 @@ export interface ModelDoorDeps extends PassageDeps {
   /** Values of the Host header under which this door may be asked. */
   hosts: ReadonlySet<string>;
   isDraining: () => boolean;
-  onError: (error: unknown) => void;
+  log: Logger;
+  tracing: Tracing;
 }
 
 /** Makes the listener of the model door: POST /v1/messages for harnesses with a session token, and nothing else. */
 export function modelDoor(deps: ModelDoorDeps) {
   return (request: IncomingMessage, response: ServerResponse): void => {
-    serve(deps, request, response).catch((error) => {
-      deps.onError(error);
+    const watched = watchRequest(deps, request, response);
+    serve(deps, request, response, watched).catch((error) => {
+      if (!GanglionError.is(error))
+        deps.log.error({ err: error, trace_id: watched.traceId }, "model door failed");
       sendError(response, error);
     });
   };
 }
 
-async function serve(deps: ModelDoorDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function serve(
+  deps: ModelDoorDeps,
+  request: IncomingMessage,
+  response: ServerResponse,
+  watched: WatchedRequest,
+): Promise<void> {
   const peer = peerOf(request.socket as TLSSocket);
   if (peer?.service !== "harness") {
     refuse(request, response, proxyError("ROLE_NOT_ALLOWED"));
@@ -83,6 +95,7 @@ async function serve(deps: ModelDoorDeps, request: IncomingMessage, response: Se
     refuse(request, response, error);
     return;
   }
+  watched.note({ session_id: passage.access.sessionId, proxy_request_id: passage.requestId });
   await forward(deps, {
     passage,
     head: head as DoorRequest,

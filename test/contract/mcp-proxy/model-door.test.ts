@@ -95,6 +95,20 @@ describe("the model door", () => {
     assert.ok(!JSON.stringify(entries).includes(session.token));
   });
 
+  it("leaves one log line for each request, in the caller's trace", async () => {
+    const session = await kit.bound({ models: [MODEL] });
+    const traceId = "0af7651916cd43dd8448eb211c80319c";
+    const headers = { traceparent: `00-${traceId}-b7ad6b7169203331-01` };
+    assert.equal((await post(session.token, hello, { headers })).status, 200);
+    const find = () => kit.service.lines().filter(({ trace_id: id }) => id === traceId);
+    await until(async () => find().length > 0);
+    const lines = find();
+    assert.deepEqual(
+      lines.map(({ msg, status, session_id: id }) => [msg, status, id]),
+      [["model request", 200, session.sessionId]],
+    );
+  });
+
   it("passes an upstream's error on with its status and retry-after, in our own words", async () => {
     const session = await kit.bound({ models: [MODEL] });
     const messages = [{ role: "user", content: "scenario: error status=529 retryAfter=7 times=always" }];
