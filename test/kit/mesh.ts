@@ -27,7 +27,7 @@ export interface MeshOptions {
 }
 
 const MAIN = fileURLToPath(new URL("../../services/cli/main.ts", import.meta.url));
-const WAIT_MS = 30_000;
+const WAIT_MS = 60_000;
 
 /**
  * TestMesh is a whole mesh of its own, started by `ganglion up` in a state folder of its own on free ports. Start it in

@@ -12,6 +12,7 @@ import { TestMesh } from "./mesh.ts";
 import { startScriptedModel, type TestModel } from "./scripted-model.ts";
 
 const TURN_MS = 60_000;
+const READY_MS = 20_000;
 const MODEL = "claude-opus-5-5";
 
 /** How a stage is set. */
@@ -39,7 +40,8 @@ export class Stage {
     this.mesh = mesh;
     this.mcp = mcp;
     this.#model = model;
-    this.sdk = new Anthropic({ baseURL: mesh.rest, apiKey: mesh.apiKey, maxRetries: 0, timeout: 30_000 });
+    // What is refused as UNAVAILABLE may be tried again: a part that was just restarted is not known to all others yet.
+    this.sdk = new Anthropic({ baseURL: mesh.rest, apiKey: mesh.apiKey, maxRetries: 5, timeout: 30_000 });
     const operator = mesh.tls("operator");
     this.sessions = createClient(SessionServiceService, mesh.grpc, operator, "gateway");
     this.hands = createClient(SandboxServiceService, mesh.grpc, operator, "gateway");
@@ -162,10 +164,12 @@ export class Stage {
     return name;
   }
 
-  /** Resolves when every part of the mesh is ready. */
+  /** Resolves when every part of the mesh is ready, and can be reached from here. */
   async whole(): Promise<void> {
     const names = new Set([...PARTS, ...Object.keys(this.mesh.pids())]);
     await Promise.all([...names].map((name) => this.mesh.ready(name)));
+    // Our own connections may be between two attempts.
+    await Promise.all([this.sessions, this.hands].map((client) => client.waitForReady(READY_MS)));
   }
 
   /** Stops everything. */
