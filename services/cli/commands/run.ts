@@ -2,6 +2,8 @@ import { newId } from "../../common/ids/new-id.ts";
 import type { Event } from "../../gen/ganglion/types/v1/event.ts";
 import { connectMesh, type Mesh } from "../client/connect-mesh.ts";
 import { ensureAgent, ensureEnvironment } from "../client/ensure-runner.ts";
+import { insist } from "../client/insist.ts";
+import { watchSession } from "../client/watch-session.ts";
 import { EXIT } from "../terminal/exit-codes.ts";
 import { showEvent, upstreamOf } from "../terminal/show-events.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -34,8 +36,8 @@ export const run: Command = {
       const [sessionId, after] = text(options.session)
         ? await addTask(mesh, text(options.session) as string, task)
         : await startTask(mesh, task, {
-            agent: text(options.agent) ?? (await ensureAgent(mesh, String(options.model))),
-            environment: text(options.environment) ?? (await ensureEnvironment(mesh)),
+            agent: text(options.agent) ?? (await insist(() => ensureAgent(mesh, String(options.model)))),
+            environment: text(options.environment) ?? (await insist(() => ensureEnvironment(mesh))),
           });
       terminal.object({ session_id: sessionId });
       terminal.line(terminal.style("dim", `session ${sessionId}`));
@@ -51,7 +53,8 @@ async function startTask(
   task: string,
   from: { agent: string; environment: string },
 ): Promise<[string, bigint]> {
-  const { session } = await mesh.sessions.createSession({
+  // The same id each time: a repeated call makes no second session.
+  const request = {
     requestId: newId("req"),
     agentId: from.agent,
     agentVersion: 0,
@@ -61,17 +64,14 @@ async function startTask(
     vaultIds: [],
     initialEvents: [message(task)],
     workspaceId: "",
-  });
+  };
+  const { session } = await insist(() => mesh.sessions.createSession(request));
   return [session?.id ?? "", 0n];
 }
 
 async function addTask(mesh: Mesh, sessionId: string, task: string): Promise<[string, bigint]> {
-  const { stored } = await mesh.sessions.emitEvents({
-    sessionId,
-    events: [message(task)],
-    expectedPosition: undefined,
-    epoch: undefined,
-  });
+  const request = { sessionId, events: [message(task)], expectedPosition: undefined, epoch: undefined };
+  const { stored } = await insist(() => mesh.sessions.emitEvents(request));
   return [sessionId, (stored[0]?.position ?? 1n) - 1n];
 }
 
@@ -81,10 +81,9 @@ async function follow(mesh: Mesh, terminal: Terminal, sessionId: string, after: 
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
   let isScripted = false;
-  const request = { sessionId, afterPosition: after, types: [], includePreviews: false, fromHead: false };
   try {
     progress.set("working");
-    for await (const { message: part } of mesh.sessions.watchEvents(request, { signal: stop.signal })) {
+    for await (const { message: part } of watchSession(mesh, sessionId, after, stop.signal)) {
       if (part?.$case !== "event") continue;
       const event = part.value;
       progress.clear();

@@ -1,4 +1,5 @@
 import { connectMesh } from "../client/connect-mesh.ts";
+import { watchSession } from "../client/watch-session.ts";
 import { CliError, EXIT } from "../terminal/exit-codes.ts";
 import { showEvent } from "../terminal/show-events.ts";
 import type { Command } from "./command.ts";
@@ -27,14 +28,7 @@ export const tail: Command = {
       let position = BigInt(String(options.after));
       const isEnough = () => options["no-follow"] === true && position >= head;
       if (isEnough()) return EXIT.ok;
-      const request = {
-        sessionId,
-        afterPosition: position,
-        types: [],
-        includePreviews: false,
-        fromHead: false,
-      };
-      for await (const message of mesh.sessions.watchEvents(request, { signal: stop.signal })) {
+      for await (const message of watchSession(mesh, sessionId, position, stop.signal)) {
         if (message.message?.$case === "event") showEvent(terminal, message.message.value);
         position = message.position;
         if (isEnough()) break;
