@@ -219,6 +219,7 @@ async function start(): Promise<void> {
       await part("postgres", pool.query("SELECT 1")),
       await part("vault", client.read("auth/token/lookup-self", login.token())),
     ],
+    onDrain: () => door.drain(),
     onStopped: async () => {
       await door.close(config.GANGLION_DRAIN_GRACE_MS);
       await Promise.race([

@@ -1,9 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { TLSSocket } from "node:tls";
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type { Logger } from "../../common/log/create-logger.ts";
 import type { Tracing } from "../../common/telemetry/tracing.ts";
-import { peerOf } from "../../common/tls/https-server.ts";
 import type { Destination } from "../domain/canonical-url.ts";
 import { chooseModel, type ModelUpstream } from "../domain/choose-model.ts";
 import type { ResolvedAddress } from "../domain/destination-policy.ts";
@@ -50,7 +48,7 @@ async function serve(
   response: ServerResponse,
   watched: WatchedRequest,
 ): Promise<void> {
-  const peer = peerOf(request.socket as TLSSocket);
+  const { peer } = watched;
   if (peer?.service !== "harness") {
     refuse(request, response, proxyError("ROLE_NOT_ALLOWED"));
     return;

@@ -8,7 +8,9 @@ import { type ModelDoorDeps, modelDoor } from "./model-door.ts";
 export interface RunningDoor {
   /** host:port. */
   address: string;
-  /** Takes no more requests and resolves when those under way have ended, or after the grace. */
+  /** Answers new requests with DRAINING from now on. */
+  drain(): void;
+  /** Takes no more connections and resolves when those under way have ended, or after the grace. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -35,6 +37,9 @@ export async function serveModelDoor(
   for (const name of [host, "127.0.0.1", "localhost"]) hosts.add(`${name.toLowerCase()}:${port}`);
   return {
     address: `${host}:${port}`,
+    drain: () => {
+      isDraining = true;
+    },
     close: async (graceMs) => {
       isDraining = true;
       const closed = once(server, "close");
