@@ -38,9 +38,13 @@ export const SESSION_LIST_KEYS = [
   "statuses",
 ];
 
-/** createSessionRequest reads the body of POST /v1/sessions. */
+/**
+ * createSessionRequest reads the body of POST /v1/sessions. The request's id makes a repeated call to the session
+ * service, after an answer that got lost, one session.
+ */
 export function createSessionRequest(
   body: Record<string, unknown>,
+  requestId: string,
   mintId: () => string,
 ): CreateSessionRequest {
   refuseUnknown(body, CREATE_KEYS);
@@ -48,7 +52,7 @@ export function createSessionRequest(
   if (body.budget !== undefined && body.budget !== null) throw notYet("budget");
   const agent = readAgent(body.agent);
   return {
-    requestId: "",
+    requestId,
     ...agent,
     environmentId: requiredText(body.environment_id, "environment_id"),
     title: optionalText(body.title, "title") ?? "",

@@ -17,7 +17,7 @@ export function agentRoutes(app: Hono<{ Variables: RestVariables }>, { agents }:
   app.post("/v1/agents", async (c) => {
     const definitionJson = Buffer.from(JSON.stringify(await readBody(c)));
     const { agent } = await agents.createAgent(
-      { requestId: "", definitionJson, workspaceId: "" },
+      { requestId: c.get("requestId"), definitionJson, workspaceId: "" },
       c.get("call"),
     );
     return answer(c, show(agent));

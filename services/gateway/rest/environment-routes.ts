@@ -12,7 +12,7 @@ export function environmentRoutes(app: Hono<{ Variables: RestVariables }>, { env
 
   app.post("/v1/environments", async (c) => {
     const environmentJson = Buffer.from(JSON.stringify(await readBody(c)));
-    const request = { requestId: "", environmentJson, workspaceId: "" };
+    const request = { requestId: c.get("requestId"), environmentJson, workspaceId: "" };
     const { environment } = await environments.createEnvironment(request, c.get("call"));
     return answer(c, show(environment));
   });

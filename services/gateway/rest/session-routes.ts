@@ -18,7 +18,7 @@ export function sessionRoutes(app: Hono<{ Variables: RestVariables }>, { session
   const show = (session: Session | undefined) => sessionToJson(session as Session, new Date());
 
   app.post("/v1/sessions", async (c) => {
-    const request = createSessionRequest(await readBody(c), () => newId("sevt"));
+    const request = createSessionRequest(await readBody(c), c.get("requestId"), () => newId("sevt"));
     return answer(c, show((await sessions.createSession(request, c.get("call"))).session));
   });
 
