@@ -1,7 +1,6 @@
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
+import { endOfString, MAX_DEPTH, QUOTE } from "./json-bytes.ts";
+
 const COLON = 0x3a;
-const MAX_DEPTH = 256;
 
 /**
  * Says whether JSON has an object with the same key twice, or is nested deeper than anybody needs. We judge what
@@ -22,17 +21,6 @@ function countColons(json: Buffer): number {
     else if (byte === QUOTE) at = endOfString(json, at);
   }
   return count;
-}
-
-function endOfString(json: Buffer, start: number): number {
-  let end = json.indexOf(QUOTE, start + 1);
-  while (end !== -1) {
-    let slashes = 0;
-    while (json[end - 1 - slashes] === BACKSLASH) slashes += 1;
-    if (slashes % 2 === 0) return end;
-    end = json.indexOf(QUOTE, end + 1);
-  }
-  return json.length - 1;
 }
 
 /** Level by level, so that no nesting can exhaust the stack. */

@@ -10,6 +10,7 @@ import { ToolOutcome } from "../../gen/ganglion/types/v1/event.ts";
 import { callMcpTool, type ToolCallDeps } from "../domain/call-mcp-tool.ts";
 import { cancelMcpCall } from "../domain/cancel-mcp-call.ts";
 import { getMcpCall } from "../domain/get-mcp-call.ts";
+import { isTooDeep } from "../domain/json-bytes.ts";
 import { listMcpTools } from "../domain/list-mcp-tools.ts";
 import { toCall } from "./call-codec.ts";
 import { checkText } from "./read-requests.ts";
@@ -95,7 +96,8 @@ function readCallTool(req: CallToolRequest): { inputJson: string; timeoutMs: num
   found.bytes("input_json", req.inputJson, { required: true, maxBytes: MAX_INPUT_BYTES });
   const inputJson = req.inputJson.toString("utf8");
   if (req.inputJson.length > 0 && req.inputJson.length <= MAX_INPUT_BYTES) {
-    found.check(isObject(inputJson, req.inputJson), "input_json", "must be one JSON object in UTF-8");
+    const isFit = isObject(inputJson, req.inputJson) && !isTooDeep(req.inputJson);
+    found.check(isFit, "input_json", "must be one JSON object in UTF-8, nested at most 256 levels deep");
   }
   const { timeout } = req;
   const timeoutMs = timeout

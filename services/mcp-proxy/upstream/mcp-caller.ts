@@ -164,5 +164,5 @@ function describe(error: unknown, signal: AbortSignal, operation: McpOperation) 
     return { failure: "rpc_error" as const, rpcCode: error.code, text: error.message };
   }
   // Whatever else the SDK throws may quote the answer: keep nothing of it.
-  return plain(operation.mayHaveSent ? "malformed" : "cancelled");
+  return plain(operation.mayHaveSent ? "malformed" : "unreachable");
 }

@@ -204,6 +204,26 @@ describe("calls to an MCP server", () => {
     );
   });
 
+  it("takes odd names as data and refuses nesting beyond reason [A111] [A112]", async () => {
+    const odd = '{"message":"x","__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}';
+    const answer = await call(session, "echo", JSON.parse(odd));
+    assert.equal(answer.call?.outcome, ToolOutcome.TOOL_OUTCOME_COMPLETED);
+    for (const name of ["__proto__", "toString", "hasOwnProperty", "constructor"]) {
+      const error = await failureOf((await kit.mcp()).listTools({ mcpServerName: name }, metadata(session)));
+      assert.equal(error.reason, "MCP_SERVER_NOT_FOUND");
+    }
+    const deep = `{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}`;
+    const request = {
+      mcpServerName: "demo",
+      name: "echo",
+      inputJson: Buffer.from(deep),
+      key: newId("sevt"),
+      timeout: undefined,
+    };
+    const error = await failureOf((await kit.mcp()).callTool(request, metadata(session)));
+    assert.equal(error.violations[0]?.field, "input_json");
+  });
+
   const lastSequence = async () =>
     (await kit.sql("ganglion_owner", "SELECT sequence FROM proxy.audit_head"))[0].sequence;
 });
