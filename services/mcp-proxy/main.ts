@@ -37,7 +37,7 @@ import { createVaultStore } from "./store/vault-store.ts";
 import { createVaultTokenStore } from "./store/vault-token-store.ts";
 import { findUsedVaults } from "./store/warm.ts";
 import { createControlPlane } from "./upstream/control-plane.ts";
-import { createMcpCaller } from "./upstream/mcp-caller.ts";
+import { createLazyMcpCaller } from "./upstream/lazy-mcp-caller.ts";
 import { createPools } from "./upstream/pools.ts";
 import { createResolver } from "./upstream/resolver.ts";
 import { openVault, WrongPrivileges } from "./vault/open-vault.ts";
@@ -51,6 +51,7 @@ import { createSessionTokens } from "./vault/session-tokens.ts";
 const EXIT_RETRY = 75;
 const EXIT_NOT_ALLOWED = 77;
 const BEAT_MS = 3000;
+const LOAD_LATER_MS = 3000;
 
 const config = loadConfig("mcp-proxy", fields);
 const writer = { instance: config.GANGLION_INSTANCE, bootId: randomUUID() };
@@ -129,7 +130,7 @@ async function start(): Promise<void> {
   });
   const extraCa = config.GANGLION_UPSTREAM_CA_FILE && readFileSync(config.GANGLION_UPSTREAM_CA_FILE, "utf8");
   const pools = createPools({ connectMs: 5000, headersMs: 600_000, bodyIdleMs: 600_000 }, extraCa);
-  const mcp = createMcpCaller(pools);
+  const mcp = createLazyMcpCaller(pools);
   const live = new LiveSessions();
   const running = new Map<string, Run>();
   const passage = { access: createAccessStore(pool), ledger, secrets, mac };
@@ -242,6 +243,8 @@ async function start(): Promise<void> {
   });
   await controlPlane.add(server.address);
   if (server.adminAddress) await controlPlane.add(server.adminAddress);
+  // While nobody waits: neither for this start nor for a first call.
+  setTimeout(() => void mcp.load(), LOAD_LATER_MS).unref();
   onLoginLost = () => {
     const stop = () => process.exit(EXIT_RETRY);
     setTimeout(stop, 5000).unref();
