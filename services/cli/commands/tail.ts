@@ -11,7 +11,7 @@ export const tail: Command = {
   summary: "show a session's log and follow it",
   options: {
     after: { type: "string", default: "0" },
-    "no-follow": { type: "boolean", default: false },
+    follow: { type: "boolean", default: true },
   },
   details: ["--after <position> begins behind that position; --no-follow ends at the newest event."],
   arity: [1, 1],
@@ -26,7 +26,7 @@ export const tail: Command = {
       const { session } = await mesh.sessions.getSession({ sessionId });
       const head = session?.headPosition ?? 0n;
       let position = BigInt(String(options.after));
-      const isEnough = () => options["no-follow"] === true && position >= head;
+      const isEnough = () => options.follow === false && position >= head;
       if (isEnough()) return EXIT.ok;
       for await (const message of watchSession(mesh, sessionId, position, stop.signal)) {
         if (message.message?.$case === "event") showEvent(terminal, message.message.value);
