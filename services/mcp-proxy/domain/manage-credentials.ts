@@ -7,6 +7,7 @@ import type {
   CredentialStore,
   Sealed,
   SealOpener,
+  SealPurpose,
   SecretWriter,
   VaultRow,
 } from "./records.ts";
@@ -20,6 +21,8 @@ export interface CredentialRequest {
   metadata: Record<string, string>;
   kind: CredentialRow["kind"];
   url: string;
+  /** The destination as the caller wrote it: the secret is sealed for that. */
+  statedUrl: string;
   secret: Sealed;
   requestId: string | null;
   requestDigest: Buffer;
@@ -42,8 +45,8 @@ export async function createCredential(
 ): Promise<CredentialRecord> {
   const vault = await openVault(deps, request.vaultId, who);
   if (request.kind === "model_api_key" && !vault.isSystem) throw wrongVault(who);
-  const secret = await openSecret(deps.seal, request.secret, request.vaultId);
-  const { vaultId, kind, url } = request;
+  const { vaultId, kind, url, statedUrl } = request;
+  const secret = await openSecret(deps.seal, request.secret, { vaultId, kind, url: statedUrl });
   const credentialId = newId("vcrd");
   const mac = deps.mac.credential({ credentialId, vaultId, kind, url });
   const row = await deps.store.insertOrFind({ ...request, credentialId, mac });
@@ -77,7 +80,7 @@ export async function updateCredential(
   const version = await deps.writer.write(
     vaultId,
     credentialId,
-    await openSecret(deps.seal, secret, vaultId),
+    await openSecret(deps.seal, secret, { vaultId, kind: row.kind, url: row.url }),
   );
   const stored = await deps.store.setVersion(vaultId, credentialId, version);
   if (!stored || stored === "taken") {
@@ -123,8 +126,8 @@ async function findActive({ store }: CredentialDeps, vaultId: string, credential
   return row;
 }
 
-async function openSecret(seal: SealOpener, sealed: Sealed, vaultId: string): Promise<string> {
-  const opened = await seal.open(sealed, vaultId);
+async function openSecret(seal: SealOpener, sealed: Sealed, purpose: SealPurpose): Promise<string> {
+  const opened = await seal.open(sealed, purpose);
   if (!opened) throw proxyError("SEAL_INVALID");
   const text = opened.toString("latin1");
   const isFit = opened.length >= MIN_SECRET_BYTES && opened.length <= MAX_SECRET_BYTES && isSendable(text);

@@ -124,8 +124,16 @@ export interface Sealed {
   ciphertext: Uint8Array;
 }
 
+/** What a secret was sealed for; one sealed for anything else does not open. */
+export interface SealPurpose {
+  vaultId: string;
+  kind: string;
+  /** As the one who sealed it wrote it. */
+  url: string;
+}
+
 /** Opens sealed secrets. */
 export interface SealOpener {
-  /** The secret that was sealed for that vault; undefined when it cannot be opened. */
-  open(sealed: Sealed, vaultId: string): Promise<Buffer | undefined>;
+  /** The secret that was sealed for that vault and destination; undefined when it cannot be opened. */
+  open(sealed: Sealed, purpose: SealPurpose): Promise<Buffer | undefined>;
 }

@@ -17,6 +17,9 @@ import { bearerOf, type DoorRequest, readBody, readHead } from "./read-request.t
 import { releaseAnswer } from "./release-answer.ts";
 import { type WatchedRequest, watchRequest } from "./watch-request.ts";
 
+/** A brain thinks between two requests; a new TLS handshake each time would cost more than the whole way through here. */
+const KEEP_ALIVE_MS = 30_000;
+
 /** What the model door needs. */
 export interface ModelDoorDeps extends PassageDeps {
   upstreams: readonly ModelUpstream[];
@@ -132,7 +135,7 @@ async function forward(
     abort.signal.throwIfAborted();
     const poolKey = `model ${credential.credentialId} ${credential.version}`;
     const base = new URL(upstream.destination.url).pathname.replace(/\/$/, "");
-    const answer = await exchange(deps.pools.get(upstream.destination, address, poolKey), {
+    const answer = await exchange(deps.pools.get(upstream.destination, address, poolKey, KEEP_ALIVE_MS), {
       path: base + head.path,
       method: "POST",
       headers: { ...head.headers, "x-api-key": secret.value },

@@ -17,7 +17,7 @@ export function readCreateCredential(
   checkVaultId(found, req.vaultId);
   checkText(found, "display_name", req.displayName, { required: false, maxLength: 255 });
   checkMetadata(found, req.metadata);
-  const { kind, url } = readAuth(found, req.auth, modelUrls);
+  const { kind, url, statedUrl } = readAuth(found, req.auth, modelUrls);
   const secret = readSealed(found, req.secret);
   found.throwIfAny();
   const { vaultId, displayName, metadata } = req;
@@ -29,6 +29,7 @@ export function readCreateCredential(
     metadata,
     kind,
     url,
+    statedUrl,
     secret,
     requestId: req.requestId || null,
     requestDigest,
@@ -49,14 +50,14 @@ function readAuth(
   found: Violations,
   auth: CreateCredentialRequest["auth"],
   modelUrls: readonly string[],
-): Pick<CredentialRequest, "kind" | "url"> {
+): Pick<CredentialRequest, "kind" | "url" | "statedUrl"> {
   if (auth?.$case === "staticBearer") {
     const text = auth.value.mcpServerUrl;
     found.string("static_bearer.mcp_server_url", text, { required: true, maxLength: 2048 });
     const url = parseDestination(text)?.url;
     const means = "must be an http or https URL without user name, fragment, spaces and backslashes";
     found.check(text === "" || url !== undefined, "static_bearer.mcp_server_url", means);
-    return { kind: "static_bearer", url: url ?? "" };
+    return { kind: "static_bearer", url: url ?? "", statedUrl: text };
   }
   if (auth?.$case === "modelApiKey") {
     const text = auth.value.baseUrl;
@@ -64,8 +65,8 @@ function readAuth(
     const url = parseDestination(text)?.url ?? "";
     const isKnown = text === "" || modelUrls.includes(url);
     found.check(isKnown, "model_api_key.base_url", `must be one of ${modelUrls.join(", ")}`);
-    return { kind: "model_api_key", url };
+    return { kind: "model_api_key", url, statedUrl: text };
   }
   found.add("auth", "is required");
-  return { kind: "static_bearer", url: "" };
+  return { kind: "static_bearer", url: "", statedUrl: "" };
 }

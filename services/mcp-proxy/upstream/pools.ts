@@ -8,7 +8,12 @@ import { UpstreamFailure } from "./upstream-failure.ts";
 /** Connections to upstreams. */
 export interface UpstreamPools {
   /** Connections for one credential (or none) to one address; never shared with another credential (case A029). */
-  get(destination: Destination, address: ResolvedAddress, credentialKey: string): Dispatcher;
+  get(
+    destination: Destination,
+    address: ResolvedAddress,
+    credentialKey: string,
+    keepAliveMs?: number,
+  ): Dispatcher;
   close(): Promise<void>;
 }
 
@@ -20,6 +25,8 @@ export interface UpstreamLimits {
 }
 
 const IDLE_MS = 120_000;
+/** Short: a connection that the server has just closed makes the outcome of what is sent on it unknown. */
+const KEEP_ALIVE_MS = 4000;
 
 /**
  * Makes the pools. Each dials the one address that was checked, presents the destination's name in TLS and verifies it
@@ -38,7 +45,7 @@ export function createPools(limits: UpstreamLimits, extraCa: string | undefined)
   sweep.unref();
 
   return {
-    get: (destination, { address }, credentialKey) => {
+    get: (destination, { address }, credentialKey, keepAliveMs = KEEP_ALIVE_MS) => {
       const key = `${credentialKey} ${destination.origin} ${address}`;
       const known = pools.get(key);
       if (known) {
@@ -51,7 +58,8 @@ export function createPools(limits: UpstreamLimits, extraCa: string | undefined)
         pipelining: 1,
         headersTimeout: limits.headersMs,
         bodyTimeout: limits.bodyIdleMs,
-        keepAliveTimeout: 4000,
+        // Where the server does not say how long it keeps a connection; what it says counts more.
+        keepAliveTimeout: keepAliveMs,
         keepAliveMaxTimeout: 60_000,
         maxHeaderSize: 32_768,
       });

@@ -37,11 +37,12 @@ export async function openSealingKey(stored: Record<string, string>): Promise<Se
   return {
     keyId,
     publicKey,
-    open: async (sealed, vaultId) => {
+    open: async (sealed, { vaultId, kind, url }) => {
       if (sealed.keyId !== keyId || sealed.enc.length !== 32) return undefined;
       try {
         const context = { recipientKey, enc: arrayBuffer(sealed.enc), info: INFO };
-        return Buffer.from(await hpke.open(context, arrayBuffer(sealed.ciphertext), bytes(vaultId)));
+        const aad = bytes([vaultId, kind, url].join("\n"));
+        return Buffer.from(await hpke.open(context, arrayBuffer(sealed.ciphertext), aad));
       } catch {
         // Why it does not open is nobody's business.
         return undefined;
@@ -51,7 +52,7 @@ export async function openSealingKey(stored: Record<string, string>): Promise<Se
 }
 
 function bytes(text: string): ArrayBuffer {
-  return arrayBuffer(Buffer.from(text, "ascii"));
+  return arrayBuffer(Buffer.from(text, "utf8"));
 }
 
 function arrayBuffer(view: Uint8Array): ArrayBuffer {
