@@ -26,12 +26,12 @@ export const upBenchmark: Benchmark<{ readonly cleanUps: CleanUps }> = {
       cleanUps.add(() => rmSync(state, { recursive: true, force: true }));
       cleanUps.add(() => runCli(["down", "--state-dir", state]).then(() => {}));
       const begun = performance.now();
-      const { code, stderr } = await runCli([
+      const { code, stdout, stderr } = await runCli([
         "up",
         ...["--state-dir", state, "--rest-port", "0", "--grpc-port", "0", "--scripted-model", "--json"],
       ]);
       const took = (performance.now() - begun) / 1000;
-      if (code !== 0) throw new Error(`ganglion up ended with ${code}: ${stderr}`);
+      if (code !== 0) throw new Error(`ganglion up ended with ${code}: ${stderr}${stdout}`);
       return took;
     }
   },
