@@ -32,10 +32,15 @@ export async function storeModelKey(
 ): Promise<Credential> {
   const { vault } = await client.getSystemVault({ workspaceId: options.workspaceId ?? "" });
   const vaultId = (vault as { id: string }).id;
-  const secret = await sealSecret(await client.getSealingKey({}), vaultId, options.secret);
   const before = (await storedModelKeys(client, options.workspaceId)).find(
     (credential) => trimSlash(modelUrlOf(credential)) === trimSlash(options.baseUrl),
   );
+  const purpose = {
+    vaultId,
+    kind: "model_api_key",
+    url: before ? modelUrlOf(before) : options.baseUrl,
+  } as const;
+  const secret = await sealSecret(await client.getSealingKey({}), purpose, options.secret);
   const { credential } = before
     ? await client.updateCredential({ credentialId: before.id, vaultId, secret })
     : await client.createCredential({

@@ -3,13 +3,21 @@ import type { GetSealingKeyResponse, SealedSecret } from "../../gen/ganglion/vau
 
 const INFO = new TextEncoder().encode("ganglion/credential/v1");
 
+/** What a secret is for. */
+export interface SecretPurpose {
+  readonly vaultId: string;
+  readonly kind: "static_bearer" | "model_api_key";
+  /** The destination exactly as in the request or, for a new secret, in the credential's record. */
+  readonly url: string;
+}
+
 /**
- * sealSecret encrypts a secret to mcp-proxy, for one vault. Nothing between here and mcp-proxy can read it, and nobody
- * can move it to another vault.
+ * sealSecret encrypts a secret to mcp-proxy, for one vault and destination. Nothing between here and mcp-proxy can read
+ * it, and nobody can move it elsewhere.
  */
 export async function sealSecret(
   key: GetSealingKeyResponse,
-  vaultId: string,
+  { vaultId, kind, url }: SecretPurpose,
   secret: string,
 ): Promise<SealedSecret> {
   const suite = new CipherSuite({
@@ -22,7 +30,8 @@ export async function sealSecret(
     recipientPublicKey: await suite.kem.deserializePublicKey(copy(key.publicKey)),
     info: copy(INFO),
   });
-  const ciphertext = await sender.seal(copy(encoder.encode(secret)), copy(encoder.encode(vaultId)));
+  const purpose = encoder.encode([vaultId, kind, url].join("\n"));
+  const ciphertext = await sender.seal(copy(encoder.encode(secret)), copy(purpose));
   return { keyId: key.keyId, enc: Buffer.from(sender.enc), ciphertext: Buffer.from(ciphertext) };
 }
 

@@ -66,7 +66,8 @@ const VERBS: Record<string, Verb> = {
     if (typeof mcpServerUrl !== "string")
       throw new CliError("--mcp-url says what the token is for", EXIT.usage);
     const key = await mesh.vaults.getSealingKey({});
-    const secret = await sealSecret(key, vaultId, await readSecret("token"));
+    const purpose = { vaultId, kind: "static_bearer", url: mcpServerUrl } as const;
+    const secret = await sealSecret(key, purpose, await readSecret("token"));
     const made = (
       await mesh.vaults.createCredential({
         requestId: newId("req"),
