@@ -180,8 +180,8 @@ export class ProxyKit {
     return String(line?.http_addr);
   }
 
-  /** Seals a secret for a vault. */
-  async seal(secret: string, vaultId: string): Promise<SealedSecret> {
+  /** Seals a secret for a vault and a destination. */
+  async seal(secret: string, vaultId: string, url: string, kind = "static_bearer"): Promise<SealedSecret> {
     const { keyId, publicKey } = await (await this.vaults()).getSealingKey({});
     const suite = new CipherSuite({
       kem: new DhkemX25519HkdfSha256(),
@@ -193,7 +193,10 @@ export class ProxyKit {
       recipientPublicKey: await suite.kem.deserializePublicKey(buffer(publicKey)),
       info: buffer(Buffer.from("ganglion/credential/v1")),
     });
-    const ciphertext = await sender.seal(buffer(Buffer.from(secret)), buffer(Buffer.from(vaultId)));
+    const ciphertext = await sender.seal(
+      buffer(Buffer.from(secret)),
+      buffer(Buffer.from(`${vaultId}\n${kind}\n${url}`)),
+    );
     return { keyId, enc: Buffer.from(sender.enc), ciphertext: Buffer.from(ciphertext) };
   }
 
@@ -214,7 +217,7 @@ export class ProxyKit {
         displayName: "",
         metadata: {},
         auth: { $case: "staticBearer", value: { mcpServerUrl: url } },
-        secret: await this.seal(secret, vaultId),
+        secret: await this.seal(secret, vaultId, url),
       });
     }
     return vaultId;
@@ -231,7 +234,7 @@ export class ProxyKit {
       displayName: "model",
       metadata: {},
       auth: { $case: "modelApiKey", value: { baseUrl } },
-      secret: await this.seal(secret, vaultId),
+      secret: await this.seal(secret, vaultId, baseUrl, "model_api_key"),
     });
     return credential?.id ?? "";
   }

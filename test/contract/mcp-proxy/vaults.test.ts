@@ -40,7 +40,7 @@ describe("VaultService", () => {
     displayName: "token",
     metadata: {},
     auth: { $case: "staticBearer", value: { mcpServerUrl: SERVER } },
-    secret: await kit.seal(secret, vaultId),
+    secret: await kit.seal(secret, vaultId, SERVER),
     ...more,
   });
   const readAtVault = async (vaultId: string, credentialId: string) => {
@@ -120,7 +120,7 @@ describe("VaultService", () => {
     const { credential: made } = await vaults.createCredential(await credential(vaultId));
     const credentialId = made?.id ?? "";
     const secret = newSecret();
-    await vaults.updateCredential({ vaultId, credentialId, secret: await kit.seal(secret, vaultId) });
+    await vaults.updateCredential({ vaultId, credentialId, secret: await kit.seal(secret, vaultId, SERVER) });
     const { data } = await readAtVault(vaultId, credentialId);
     assert.equal(data?.data?.secret, secret);
     assert.equal(data?.metadata.version, 2);
@@ -139,17 +139,20 @@ describe("VaultService", () => {
     assert.equal((await readAtVault(vaultId, credentialId)).status, 404);
     const again = await vaults.archiveCredential({ vaultId, credentialId });
     assert.deepEqual(again.credential?.archiveTime, archived.credential?.archiveTime);
-    const update = { vaultId, credentialId, secret: await kit.seal(newSecret(), vaultId) };
+    const update = { vaultId, credentialId, secret: await kit.seal(newSecret(), vaultId, SERVER) };
     assert.equal((await failureOf(vaults.updateCredential(update))).reason, "CREDENTIAL_NOT_FOUND");
     await vaults.createCredential(await credential(vaultId));
   });
 
-  it("refuses a seal for another vault, a damaged one and one to another key", async () => {
+  it("refuses a seal for another vault or destination, a damaged one and one to another key", async () => {
     const vaults = await kit.vaults();
     const [vaultId, other] = [await kit.makeVault(), await kit.makeVault()];
-    const moved = await credential(vaultId, { secret: await kit.seal(newSecret(), other) });
+    const moved = await credential(vaultId, { secret: await kit.seal(newSecret(), other, SERVER) });
     assert.equal((await failureOf(vaults.createCredential(moved))).reason, "SEAL_INVALID");
-    const good = await kit.seal(newSecret(), vaultId);
+    const good = await kit.seal(newSecret(), vaultId, SERVER);
+    const elsewhere = { $case: "staticBearer", value: { mcpServerUrl: "https://evil.test/mcp" } } as const;
+    const steered = await credential(vaultId, { auth: elsewhere, secret: good });
+    assert.equal((await failureOf(vaults.createCredential(steered))).reason, "SEAL_INVALID");
     const damaged = {
       ...good,
       ciphertext: Buffer.from(good.ciphertext.map((byte, i) => (i === 3 ? byte ^ 1 : byte))),
