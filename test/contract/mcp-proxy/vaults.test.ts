@@ -93,11 +93,12 @@ describe("VaultService", () => {
     const vaults = await kit.vaults();
     const vaultId = await kit.makeVault();
     await vaults.createCredential(await credential(vaultId));
-    const spelled = {
-      $case: "staticBearer" as const,
-      value: { mcpServerUrl: "HTTPS://MCP.example.test:443/mcp/" },
+    const mcpServerUrl = "HTTPS://MCP.example.test:443/mcp/";
+    const more = {
+      auth: { $case: "staticBearer" as const, value: { mcpServerUrl } },
+      secret: await kit.seal(newSecret(), vaultId, mcpServerUrl),
     };
-    const error = await failureOf(vaults.createCredential(await credential(vaultId, { auth: spelled })));
+    const error = await failureOf(vaults.createCredential(await credential(vaultId, more)));
     assert.equal(error.code, "ALREADY_EXISTS");
     assert.equal(error.reason, "CREDENTIAL_EXISTS");
   });
