@@ -82,6 +82,7 @@ const deps: SandboxDeps = {
   }),
   offer: () => ({
     driver: driver.name,
+    host: tls.identity().uri,
     tools: driver.tools,
     unenforcedLimits: driver.capabilities().unenforcedLimits,
   }),

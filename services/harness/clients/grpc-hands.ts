@@ -22,7 +22,7 @@ export function createGrpcHands(sandboxAt: ServiceClients["sandboxAt"], address:
         { timeoutMs: PROVISION_MS, parent: parentOf(signal, traceparent) },
       );
       if (!hand) throw new Error("the sandbox answered without a hand");
-      return { handId: hand.id, sandbox: "", sandboxAddr: address, driver: hand.driver };
+      return { handId: hand.id, sandbox: hand.host, sandboxAddr: address, driver: hand.driver };
     },
 
     async execute({ address: at, sessionId, epoch, key, handId, name, inputJson, timeoutMs, ...scope }) {

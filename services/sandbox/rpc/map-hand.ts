@@ -15,6 +15,7 @@ export function mapHand(record: HandRecord, offer: HandOffer, isOperator: boolea
     lastUsedTime: toTimestamp(record.lastUsedAt),
     tools: [...offer.tools],
     unenforcedLimits: [...offer.unenforcedLimits],
+    host: offer.host,
     hostPid: isOperator && isReady ? BigInt(record.driven?.hostPid ?? 0) : 0n,
   };
 }

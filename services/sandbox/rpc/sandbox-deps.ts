@@ -7,6 +7,8 @@ import type { LeaseGuard } from "../domain/lease-guard.ts";
 /** What every hand of this host is and has. */
 export type HandOffer = {
   driver: string;
+  /** SPIFFE id of this service. */
+  host: string;
   tools: readonly string[];
   /** Fields of Resources that this host cannot enforce. */
   unenforcedLimits: readonly string[];
