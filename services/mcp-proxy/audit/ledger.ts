@@ -2,6 +2,8 @@ import type { Pool } from "pg";
 import type { CallClaim, CallEnd, Guard, Ledger, LedgerRecord } from "../domain/ports.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import { stripDatabaseError } from "../store/database-error.ts";
+import type { Statement } from "../store/query.ts";
+import { createGate, IMMEDIATELY } from "./gate.ts";
 import { WRITE_AND_CLAIM, WRITE_DISPATCH, WRITE_END, WRITE_RECORDS } from "./ledger-statements.ts";
 
 /** Who writes. */
@@ -12,12 +14,15 @@ export interface Writer {
 
 interface Waiting {
   entry: Record<string, unknown>;
+  since: number;
   settle: (refusal: string | undefined) => void;
   fail: (error: unknown) => void;
 }
 
 const WRITE_TIMEOUT_MS = 2000;
 const MAX_BATCH = 64;
+/** Statements of their own that may wait for the head at once; more would take the pool from everybody else. */
+const MAX_DIRECT = 3;
 
 /**
  * Makes the writer of the audit log. The log has one head, so commits queue behind each other; records that wait
@@ -30,13 +35,20 @@ export function createLedger(pool: Pool, writer: Writer): Ledger {
     record: { ...record, ...who },
     ...(guard ? { guard: guardJson(guard) } : {}),
   });
-  const run = async <Row extends object>(statement: { name: string; text: string }, values: unknown[]) => {
+  const run = async <Row extends object>(statement: Statement, values: unknown[], enter = IMMEDIATELY) => {
+    const since = Date.now();
+    const work = async () => {
+      // Its caller has been told already; to write it now would announce what will not happen.
+      if (Date.now() - since >= WRITE_TIMEOUT_MS) throw proxyError("AUDIT_UNAVAILABLE");
+      return pool.query<Row>({ ...statement, values });
+    };
     try {
-      return (await inTime(pool.query<Row>({ ...statement, values }))).rows;
+      return (await inTime(enter(work))).rows;
     } catch (error) {
       throw proxyError("AUDIT_UNAVAILABLE", { cause: stripDatabaseError(error) });
     }
   };
+  const gate = createGate(MAX_DIRECT);
 
   let waiting: Waiting[] = [];
   let isWriting = false;
@@ -44,8 +56,13 @@ export function createLedger(pool: Pool, writer: Writer): Ledger {
     if (isWriting) return;
     isWriting = true;
     while (waiting.length > 0) {
-      const batch = waiting.slice(0, MAX_BATCH);
+      const batch = waiting.slice(0, MAX_BATCH).filter(({ since, fail }) => {
+        const isLate = Date.now() - since >= WRITE_TIMEOUT_MS;
+        if (isLate) fail(proxyError("AUDIT_UNAVAILABLE"));
+        return !isLate;
+      });
       waiting = waiting.slice(MAX_BATCH);
+      if (batch.length === 0) continue;
       try {
         const entries = JSON.stringify(batch.map(({ entry }) => entry));
         const rows = await run<{ refusal: string | null }>(WRITE_RECORDS, [entries]);
@@ -62,21 +79,19 @@ export function createLedger(pool: Pool, writer: Writer): Ledger {
   return {
     write: (record, guard) =>
       new Promise((settle, fail) => {
-        waiting.push({ entry: entryOf(record, guard), settle, fail });
+        waiting.push({ entry: entryOf(record, guard), since: Date.now(), settle, fail });
         void flush();
       }),
     writeAndClaim: async (record, guard, claim: CallClaim) => {
       const values = [JSON.stringify([entryOf(record, guard)]), claim.sessionId, claim.callKey, claim.epoch];
       const more = [claim.requestDigest, claim.requestId, writer.instance, writer.bootId];
-      const [row] = await run<{ refusal: string | null; claimed: boolean }>(WRITE_AND_CLAIM, [
-        ...values,
-        ...more,
-      ]);
+      const all = [...values, ...more];
+      const [row] = await run<{ refusal: string | null; claimed: boolean }>(WRITE_AND_CLAIM, all, gate);
       return { ...(row?.refusal ? { refusal: row.refusal } : {}), isClaimed: row?.claimed === true };
     },
     writeDispatch: async (record, call) => {
       const values = [JSON.stringify([entryOf(record)]), call.sessionId, call.callKey, record.request_id];
-      return (await run(WRITE_DISPATCH, [...values, call.isRepeatable])).length === 1;
+      return (await run(WRITE_DISPATCH, [...values, call.isRepeatable], gate)).length === 1;
     },
     writeEnd: async (record, end: CallEnd) => {
       const values = [
@@ -86,7 +101,7 @@ export function createLedger(pool: Pool, writer: Writer): Ledger {
         end.requestId,
         end.result,
       ];
-      await run(WRITE_END, values);
+      await run(WRITE_END, values, gate);
     },
   };
 }
