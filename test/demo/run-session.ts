@@ -66,6 +66,7 @@ export async function runSession(mesh: DemoMesh, plan: SessionPlan): Promise<Ses
       if (event.type === "session.status_idle") break;
     }
   } finally {
+    killer.letSupervisorGoOn();
     log.close();
     hands.close();
   }
@@ -131,6 +132,7 @@ class Killer {
   #brain = "";
   #hand = "";
   #owner = "";
+  #heldSupervisor: number | undefined;
   #requests = 0;
   readonly #mesh: DemoMesh;
   readonly #hands: ReturnType<typeof createClient<typeof SandboxServiceService>>;
@@ -150,7 +152,10 @@ class Killer {
   }
 
   async see({ body }: Event): Promise<void> {
-    if (body?.$case === "ganglionLeaseAcquired") this.#owner = body.value.owner.split("/").at(-1) ?? "";
+    if (body?.$case === "ganglionLeaseAcquired") {
+      this.#owner = body.value.owner.split("/").at(-1) ?? "";
+      this.letSupervisorGoOn();
+    }
     if (body?.$case === "spanModelRequestStart" && ++this.#requests === 2) this.#killBrain();
     const isUsed = body?.$case === "agentToolResult" && !body.value.isError;
     if (isUsed && this.#brain !== "" && this.#hand === "") await this.#killHand();
@@ -160,9 +165,19 @@ class Killer {
     return { brain: this.#brain, hand: this.#hand };
   }
 
+  /** The supervisor restarts again what it finds dead. */
+  letSupervisorGoOn(): void {
+    if (this.#heldSupervisor !== undefined) process.kill(this.#heldSupervisor, "SIGCONT");
+    this.#heldSupervisor = undefined;
+  }
+
   #killBrain(): void {
-    const pid = this.#mesh.pids()[this.#owner];
-    if (pid === undefined) throw new Error(`no process of ${this.#owner} is known`);
+    const { [this.#owner]: pid, supervisor } = this.#mesh.pids();
+    if (pid === undefined || supervisor === undefined)
+      throw new Error(`no process of ${this.#owner} is known`);
+    // On a quick machine the killed one would be back before the other is sure that it is dead, and might go on itself.
+    process.kill(supervisor, "SIGSTOP");
+    this.#heldSupervisor = supervisor;
     process.kill(pid, "SIGKILL");
     this.#brain = this.#owner;
     this.#plan.say(
