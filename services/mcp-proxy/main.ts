@@ -125,7 +125,10 @@ async function start(): Promise<void> {
     name === "scripted" || destination.scheme === "http" ? [`${destination.host}:${destination.port}`] : [],
   );
   const resolve = createResolver({
-    allowHttpHosts: new Set([...listOf(config.GANGLION_PROXY_ALLOW_HTTP_HOSTS), ...operatorHosts]),
+    allowHttpHosts: new Set([
+      ...listOf(config.GANGLION_PROXY_ALLOW_HTTP_HOSTS).map(withoutBrackets),
+      ...operatorHosts,
+    ]),
     isControlPlane: controlPlane.isControlPlane,
   });
   const extraCa = config.GANGLION_UPSTREAM_CA_FILE && readFileSync(config.GANGLION_UPSTREAM_CA_FILE, "utf8");
@@ -263,6 +266,11 @@ function modelUpstreams(): ModelUpstream[] {
     if (!destination) throw new Error(`the ${name} model's URL is not in plain form`);
     return [{ name, destination }];
   });
+}
+
+/** IPv6 addresses are kept as they are dialled. */
+function withoutBrackets(host: string): string {
+  return host.replace(/[[\]]/g, "");
 }
 
 function endpointOf(addr: string): string {
