@@ -1,6 +1,8 @@
+import { realpathSync } from "node:fs";
 import { EXIT } from "../terminal/exit-codes.ts";
 import { askSupervisor } from "../up/control-socket.ts";
 import { meshFiles, readMesh, writeMesh } from "../up/mesh-files.ts";
+import { removeMountPoints } from "../up/mount-points.ts";
 import { endProcess, isRunning } from "../up/process-record.ts";
 import type { Command, Invocation } from "./command.ts";
 
@@ -42,12 +44,17 @@ export async function stopMesh({
       ) {
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
+      removeMounts(files.state);
       return true;
     }
     return await stopOrphans(files);
   } finally {
     progress.clear();
   }
+}
+
+function removeMounts(state: string): void {
+  if (process.getuid?.() === 0) removeMountPoints(realpathSync(state));
 }
 
 /** Where the supervisor was killed, its processes are known by pid and start time. */

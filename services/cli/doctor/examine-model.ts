@@ -1,16 +1,16 @@
 import { connectMesh } from "../client/connect-mesh.ts";
-import { modelUrlOf, storedModelKeys } from "../client/model-key.ts";
+import { ANTHROPIC_URL, modelUrlOf, storedModelKeys } from "../client/model-key.ts";
 import { type Finding, ill, weak, well } from "./finding.ts";
 import type { MeshReport } from "./mesh-report.ts";
 
 /** examineModel says who would answer a model request. */
-export async function examineModel(stateDir: string, { scriptedModel, ports }: MeshReport): Promise<Finding> {
+export async function examineModel(stateDir: string, { scriptedModel }: MeshReport): Promise<Finding> {
   const part = "model";
   try {
     const mesh = connectMesh(stateDir);
     try {
-      const scripted = `http://127.0.0.1:${ports["scripted-model"]}`;
-      const real = (await storedModelKeys(mesh.vaults)).map(modelUrlOf).filter((url) => url !== scripted);
+      const stored = (await storedModelKeys(mesh.vaults)).map(modelUrlOf);
+      const real = stored.filter((url) => url.startsWith(ANTHROPIC_URL));
       if (real.length > 0) return well(part, `a key for ${real.join(", ")} is stored`);
     } finally {
       mesh.close();

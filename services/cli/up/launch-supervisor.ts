@@ -1,12 +1,13 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, mkdirSync, realpathSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { closeSync, realpathSync } from "node:fs";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { compileCache } from "./compile-cache.ts";
 import { openLog } from "./log-files.ts";
 import { CHECKOUT, makeFolder, meshFiles, meshId } from "./mesh-files.ts";
+import { type MountPoints, makeMountPoints } from "./mount-points.ts";
 import { baseEnvironment, nodeProgram } from "./service-specs.ts";
 import type { StartLine, SupervisorOptions } from "./supervisor-options.ts";
 
@@ -30,7 +31,8 @@ export async function launchSupervisor(
   const publicState = realpathSync(options.state);
   const files = meshFiles(publicState);
   const id = meshId(publicState);
-  const inside = process.getuid?.() === 0 ? mountPoints(id) : { checkout: CHECKOUT, state: publicState };
+  const inside =
+    process.getuid?.() === 0 ? makeMountPoints(publicState) : { checkout: CHECKOUT, state: publicState };
   const log = openLog(join(files.logs, "supervisor.log"));
   const command = supervisorCommand(inside, { publicState, lock: files.lock });
   const child = spawn(command[0] as string, command.slice(1), {
@@ -60,24 +62,11 @@ export async function launchSupervisor(
   throw new Error(`the supervisor ended with ${code}; see ${join(files.logs, "supervisor.log")}`);
 }
 
-interface Inside {
-  readonly checkout: string;
-  readonly state: string;
-}
-
 /**
  * As root the services run as users who may not be able to enter the folders above the checkout. In a mount namespace
  * of the mesh's own, checkout (read-only) and state appear below /run/ganglion, where everybody can pass.
  */
-function mountPoints(id: string): Inside {
-  const base = join("/run/ganglion", id);
-  for (const folder of [dirname(base), base]) makeFolder(folder, 0o755);
-  const inside = { checkout: join(base, "app"), state: join(base, "state") };
-  for (const folder of Object.values(inside)) mkdirSync(folder, { recursive: true });
-  return inside;
-}
-
-function supervisorCommand(inside: Inside, files: { publicState: string; lock: string }): string[] {
+function supervisorCommand(inside: MountPoints, files: { publicState: string; lock: string }): string[] {
   const program = join(inside.checkout, "services", "cli", "up", "supervisor-main.ts");
   const locked = ["flock", "--nonblock", "--no-fork", "-E", String(LOCKED), files.lock];
   const run = [...locked, nodeProgram(inside.checkout), program];
