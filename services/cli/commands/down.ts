@@ -44,17 +44,16 @@ export async function stopMesh({
       ) {
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
-      removeMounts(files.state);
+      // While it still runs they are in use, and removing them would take them from under it.
+      if (supervisor && !isRunning(supervisor) && process.getuid?.() === 0) {
+        removeMountPoints(realpathSync(files.state));
+      }
       return true;
     }
     return await stopOrphans(files);
   } finally {
     progress.clear();
   }
-}
-
-function removeMounts(state: string): void {
-  if (process.getuid?.() === 0) removeMountPoints(realpathSync(state));
 }
 
 /** Where the supervisor was killed, its processes are known by pid and start time. */
