@@ -18,18 +18,23 @@ export class RunnableMonitor {
   readonly #subscribers = new Set<Subscriber>();
   #timer: NodeJS.Timeout | undefined;
   #coalescing: NodeJS.Timeout | undefined;
+  #isHinted = false;
 
   constructor(leases: Pick<LeaseStore, "countRunnable">, heartbeatTtlMs: number) {
     this.#leases = leases;
     this.#lookMs = Math.max(50, Math.min(1_000, heartbeatTtlMs / 3));
   }
 
-  /** A session may have become runnable. */
+  /** A session may have become runnable: looks at once, and once more for all that is said within a moment. */
   hint(): void {
-    if (this.#subscribers.size === 0 || this.#coalescing) return;
+    if (this.#subscribers.size === 0) return;
+    this.#isHinted = true;
+    if (this.#coalescing) return;
+    this.#isHinted = false;
+    void this.#look();
     this.#coalescing = setTimeout(() => {
       this.#coalescing = undefined;
-      void this.#look();
+      if (this.#isHinted) this.hint();
     }, COALESCE_MS);
   }
 

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { newId } from "../../common/ids/new-id.ts";
 import { ModelUsage } from "../../gen/ganglion/types/v1/content.ts";
 import { Event, StopReason } from "../../gen/ganglion/types/v1/event.ts";
@@ -8,13 +9,15 @@ import type { Row } from "./database.ts";
 import { toTimestamp } from "./pg-time.ts";
 
 const EMPTY = Event.fromPartial({});
+// One for all: a writer keeps its buffer, and a new one grows by copying.
+const writer = new BinaryWriter();
 
 /**
  * encodeNewEvent makes of an event what is stored: its body alone, encoded, and a digest over all that the
  * appender chose. The traceparent is not part of it: a retry of the same event may come from another span.
  */
 export function encodeNewEvent(event: Event, type: string): NewEvent {
-  const body = Event.encode({ ...EMPTY, body: event.body }).finish();
+  const body = encodeBody(event.body);
   const head = Buffer.from(`${type}\n${event.threadId}\n${event.mayIgnore}\n`);
   return {
     id: event.id || newId("sevt"),
@@ -26,6 +29,16 @@ export function encodeNewEvent(event: Event, type: string): NewEvent {
     digest: hash("sha256", Buffer.concat([head, body]), "buffer"),
     effect: encodeEffect(effectOf(event.body)),
   };
+}
+
+function encodeBody(body: Event["body"]): Uint8Array {
+  try {
+    return Event.encode({ ...EMPTY, body }, writer).finish();
+  } catch (error) {
+    // What was written of this one must not begin the next.
+    writer.finish();
+    throw error;
+  }
 }
 
 /** decodeStoredEvent makes an event of its row. */
