@@ -24,8 +24,10 @@ export class ProxyBindings implements VaultBindings {
       models: [...binding.models],
     };
     try {
-      await this.#client.bind(request, { parent, timeoutMs: 5_000 });
+      // A proxy that is being restarted is back within a second or two: wait for it. [B135]
+      await this.#client.bind(request, { parent, timeoutMs: 5_000, waitForReady: true });
     } catch (error) {
+      if (parent.signal.aborted) throw error;
       throw explain(error);
     }
   }
@@ -43,8 +45,6 @@ function explain(error: unknown): GanglionError {
   if (GanglionError.is(error) && error.code === "INVALID_ARGUMENT") {
     return invalidField("agent_id", "names an MCP server or a model that mcp-proxy does not accept");
   }
-  if (GanglionError.is(error) && (error.code === "DEADLINE_EXCEEDED" || error.code === "CANCELLED"))
-    return error;
   return new GanglionError({
     code: "UNAVAILABLE",
     reason: "PROXY_UNAVAILABLE",
