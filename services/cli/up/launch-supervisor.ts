@@ -1,6 +1,6 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, realpathSync } from "node:fs";
+import { closeSync, openSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
@@ -33,6 +33,8 @@ export async function launchSupervisor(
   const id = meshId(publicState);
   const inside =
     process.getuid?.() === 0 ? makeMountPoints(publicState) : { checkout: CHECKOUT, state: publicState };
+  // Whoever can open the lock can hold it.
+  closeSync(openSync(files.lock, "a", 0o600));
   const log = openLog(join(files.logs, "supervisor.log"));
   const command = supervisorCommand(inside, { publicState, lock: files.lock });
   const child = spawn(command[0] as string, command.slice(1), {

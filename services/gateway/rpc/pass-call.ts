@@ -53,7 +53,7 @@ export function passCall(
 
   caller.pipe(upstream);
   upstream.on("response", (response, flags) => {
-    if (caller.destroyed || isOver) return;
+    if (caller.destroyed || caller.closed || isOver) return;
     const passed = passedHeaders(response);
     if ((flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0) {
       finish(Number(passed["grpc-status"] ?? 2));
@@ -74,7 +74,7 @@ export function passCall(
     if (isOver) return;
     if (!trailers) return lost();
     finish(Number(trailers["grpc-status"] ?? 2));
-    if (!caller.destroyed) caller.end();
+    if (!caller.destroyed && !caller.closed) caller.end();
   });
   upstream.on("error", lost);
   upstream.on("close", () => lost());

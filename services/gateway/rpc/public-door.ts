@@ -115,7 +115,7 @@ export class PublicDoor {
     // A caller that leaves resets its stream: not an error of ours.
     stream.on("error", () => {});
     if (headers[":method"] !== "POST" || !headers["content-type"]?.startsWith("application/grpc")) {
-      stream.respond({ ":status": 415 }, { endStream: true });
+      if (!stream.closed) stream.respond({ ":status": 415 }, { endStream: true });
       return;
     }
     const { tracing, log, metrics } = this.#options;

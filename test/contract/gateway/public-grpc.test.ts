@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { connect } from "node:http2";
 import { join } from "node:path";
 import { Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
@@ -252,6 +254,42 @@ describe("the public gRPC address", () => {
     }
     assert.equal(last, 1000n);
   }).timeout(60_000);
+
+  it("survives callers that leave at any moment or send nonsense [B142]", async () => {
+    const folder = await mesh.ca.directory("gateway");
+    const session = connect(`https://${mesh.grpc.replace("127.0.0.1", "localhost")}`, {
+      ca: readFileSync(join(folder, "ca.pem")),
+    });
+    const gone: Promise<unknown>[] = [];
+    const paths = [
+      SessionServiceService.getSession.path,
+      SessionServiceService.watchEvents.path,
+      "/",
+      "/nonsense/x",
+    ];
+    for (let i = 0; i < 200; i += 1) {
+      const headers = {
+        ":method": i % 7 === 0 ? "GET" : "POST",
+        ":path": paths[i % paths.length],
+        "content-type": i % 11 === 0 ? "text/plain" : "application/grpc",
+        ...(i % 5 === 0 ? {} : { authorization: `Bearer ${KEY}` }),
+        ...(i % 13 === 0 ? { "grpc-timeout": "nonsense" } : {}),
+      };
+      const stream = session.request(headers, { endStream: false });
+      stream.on("error", () => {});
+      stream.resume();
+      gone.push(once(stream, "close"));
+      stream.write(Buffer.from([0, 0, 0, 0, i % 3]));
+      if (i % 2 === 0) setImmediate(() => stream.close(8));
+      else if (i % 3 === 0) stream.destroy();
+      else setTimeout(() => stream.close(8), i % 17);
+    }
+    await Promise.all(gone);
+    session.close();
+    assert.equal((await getSession(await dial(), bearer(KEY))).code, status.NOT_FOUND);
+    assert.equal(mesh.gateway.process.exitCode, null);
+    assert.ok(!mesh.gateway.output().includes("failed by a bug"), mesh.gateway.output().slice(-2000));
+  }).timeout(30_000);
 
   it("answers UNAVAILABLE while a service is away, and works again when it is back [B135]", async () => {
     const client = await dial();
