@@ -3,6 +3,9 @@ import { serveControl } from "./control-socket.ts";
 import { Supervisor } from "./supervisor.ts";
 import type { StartLine, SupervisorOptions } from "./supervisor-options.ts";
 
+// Node's own answer would be to open its inspector, and this process holds the keys of the mesh. [A096]
+process.on("SIGUSR1", () => console.error("supervisor: SIGUSR1 ignored"));
+
 // Options come on standard input: they may hold logins. Progress goes to standard output until whoever started us
 // has seen enough and closes it; from then on there is nobody to tell.
 const options = JSON.parse(await text(process.stdin)) as SupervisorOptions;
