@@ -176,4 +176,11 @@ export const REQUIREMENTS: readonly Requirement[] = [
   { id: "A141", shows: "no audit record, no call" },
   { id: "A143", shows: "a killed proxy leaves one recovery record for each open request" },
   { id: "A159", shows: "models, routes, queries and betas that are not granted are refused" },
+  { id: "A096", shows: "SIGUSR1 opens no inspector, in no process of a mesh" },
+  {
+    id: "A099",
+    shows: "reflection is for operators, health says nothing but the status, channelz is not there",
+  },
+  { id: "A108", shows: "without a valid certificate there is no connection" },
+  { id: "A110", shows: "every identity may call exactly the methods that the protos say" },
 ];
