@@ -78,6 +78,7 @@ async function start(): Promise<void> {
     database: config.PGDATABASE,
     user: bootstrap.postgres?.user ?? config.PGUSER,
     ...(bootstrap.postgres ? { password: bootstrap.postgres.password } : {}),
+    ...(bootstrap.postgres?.ca_pem ? { caPem: bootstrap.postgres.ca_pem } : {}),
     tls,
   };
   let onLoginLost = () => {};

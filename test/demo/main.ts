@@ -81,7 +81,7 @@ print(
 );
 process.exit(failed === 0 ? 0 : 1);
 
-function showProof({ processes, files, unseen }: SecrecyProof): void {
+function showProof({ processes, hidden, files, unseen }: SecrecyProof): void {
   print("   every process was stopped while memory, environment, arguments and open files were read");
   for (const { name, pid, mayHold, memoryBytes, findings, controlFound } of processes) {
     const where = [...new Set(findings.map(({ needle, surface }) => `${needle} in ${surface}`))].join(", ");
@@ -93,6 +93,8 @@ function showProof({ processes, files, unseen }: SecrecyProof): void {
     );
     if (!holds) for (const { form, place } of findings) print(`       ${form} at ${place}`);
   }
+  if (hidden.length > 0)
+    print(`   ! ${hidden.length} bubblewrap jailers are hidden from an ordinary user; as root they are read too`);
   print(`   ${verdict(files.findings.length === 0)} ${files.scanned} files, ${mib(files.bytes)}`);
   for (const { needle, form, place } of files.findings) print(`       ${needle}, ${form}: ${place}`);
   for (const name of unseen)

@@ -18,6 +18,8 @@ export interface ScannedProcess {
 /** What the whole scan found. */
 export interface SecrecyProof {
   readonly processes: ScannedProcess[];
+  /** Jailers that the kernel hides from an ordinary user. They only hold a jail; root reads them too. */
+  readonly hidden: number[];
   readonly files: { readonly scanned: number; readonly bytes: number; readonly findings: Finding[] };
   /** Secrets that were found nowhere at all, not even where they must be: then the search proves nothing. */
   readonly unseen: string[];
@@ -43,7 +45,9 @@ export interface SecrecyPlan {
  * go on. Each process has a control: a text that it surely holds must be found the same way.
  */
 export function proveSecrecy(plan: SecrecyPlan): SecrecyProof {
-  const members = membersOf(plan.pids);
+  const all = membersOf(plan.pids);
+  const members = all.filter(({ pid }) => !isHiddenJailer(pid));
+  const hidden = all.map(({ pid }) => pid).filter((pid) => !members.some((member) => member.pid === pid));
   const stopped: number[] = [];
   try {
     for (const { pid } of members) {
@@ -66,6 +70,7 @@ export function proveSecrecy(plan: SecrecyPlan): SecrecyProof {
       );
     return {
       processes,
+      hidden,
       files: { scanned: files.files, bytes: files.bytes, findings: inFiles },
       unseen,
       holds,
@@ -102,6 +107,20 @@ function scanMember({ name, pid, isNamed }: Member, plan: SecrecyPlan): ScannedP
     findings: scan.findings.filter((finding) => !isControl(finding)),
     controlFound: controls.every((control) => inMemory.has(control.name)),
   };
+}
+
+/**
+ * An ordinary user may not read a bubblewrap process even when it is his own: it gave up its rights without running
+ * another program. What runs inside the jail is readable, and anything else that is not fails the scan.
+ */
+function isHiddenJailer(pid: number): boolean {
+  if (process.getuid?.() === 0 || readFileSync(`/proc/${pid}/comm`, "utf8").trim() !== "bwrap") return false;
+  try {
+    readFileSync(`/proc/${pid}/environ`);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EACCES";
+  }
 }
 
 /** The named processes and all that they started: PostgreSQL's backends, hands and what runs in them. */

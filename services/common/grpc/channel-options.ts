@@ -27,7 +27,8 @@ export function channelOptions(
     "grpc.keepalive_timeout_ms": 20_000,
     "grpc.keepalive_permit_without_calls": 0,
     "grpc.initial_reconnect_backoff_ms": 100,
-    "grpc.max_reconnect_backoff_ms": 2000,
+    // A restarted service is back within a second: who waits longer than that answers for it.
+    "grpc.max_reconnect_backoff_ms": 500,
     // Addresses are often numbers, which are no server names; who answers is checked by SPIFFE id.
     "grpc.ssl_target_name_override": `${service}.${TRUST_DOMAIN}`,
     // A proxy variable must not move the mesh's traffic. [A021]

@@ -11,12 +11,14 @@ export interface DatabaseConfig {
   user: string;
   /** Only where the login is not the certificate. */
   password?: string;
+  /** Authority of a database that is not the mesh's own. */
+  caPem?: string;
   tls: TlsBundle;
 }
 
 /** Settings for `pg`: TLS with the bundle's newest certificate at each connect, bounded waits. */
 export function connectionConfig(config: DatabaseConfig): PoolConfig {
-  const { host, port, database, user, password, tls } = config;
+  const { host, port, database, user, password, caPem, tls } = config;
   return {
     host,
     port,
@@ -26,7 +28,7 @@ export function connectionConfig(config: DatabaseConfig): PoolConfig {
     // Getters: pg copies these for each new connection, so a renewed certificate is used from then on.
     ssl: {
       get ca() {
-        return tls.material().ca;
+        return caPem ?? tls.material().ca;
       },
       get cert() {
         return tls.material().cert;
