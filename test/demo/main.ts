@@ -94,7 +94,9 @@ function showProof({ processes, hidden, files, unseen }: SecrecyProof): void {
     if (!holds) for (const { form, place } of findings) print(`       ${form} at ${place}`);
   }
   if (hidden.length > 0)
-    print(`   ! ${hidden.length} bubblewrap jailers are hidden from an ordinary user; as root they are read too`);
+    print(
+      `   ! ${hidden.length} bubblewrap jailers are hidden from an ordinary user; as root they are read too`,
+    );
   print(`   ${verdict(files.findings.length === 0)} ${files.scanned} files, ${mib(files.bytes)}`);
   for (const { needle, form, place } of files.findings) print(`       ${needle}, ${form}: ${place}`);
   for (const name of unseen)

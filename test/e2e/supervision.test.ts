@@ -5,18 +5,6 @@ import { type AddressInfo, createServer } from "node:net";
 import Anthropic from "@anthropic-ai/sdk";
 import { runCli, TestMesh } from "../kit/mesh.ts";
 
-const PARTS = [
-  "postgres",
-  "vault",
-  "session-1",
-  "mcp-proxy-1",
-  "sandbox-1",
-  "harness-1",
-  "harness-2",
-  "gateway-1",
-  "scripted-model",
-];
-
 /** One session from its making to the end of a turn in which a hand runs a command. */
 async function passesSession(mesh: TestMesh): Promise<void> {
   const { code, stdout, stderr } = await mesh.cli(["run", "Run: echo it-$((6*7))", "--json"]);
