@@ -30,7 +30,6 @@ const PRINTS: readonly (readonly [RegExp, RegExp])[] = [
 describe("the README", function () {
   this.timeout(180_000);
   let folder: string;
-  let session = "";
 
   before(() => {
     folder = mkdtempSync(join(tmpdir(), "ganglion-readme-"));
@@ -46,7 +45,8 @@ describe("the README", function () {
     command
       .replace(/^make up$/, `make up ARGS="--state-dir ${folder} --rest-port 0 --grpc-port 0"`)
       .replace(/^make down$/, `make down ARGS="--state-dir ${folder}"`)
-      .replace(/^(node services\/cli\/main\.ts [^<\n]*?)( <.*)?$/, `$1 --state-dir ${folder}$2`)
+      .replace(/^(services\/cli\/ganglion [^<\n]*?)( <.*)?$/, `$1 --state-dir ${folder}$2`)
+      .replace(/^(SESSION=\$\(services\/cli\/ganglion sessions)/, `$1 --state-dir ${folder}`)
       .replaceAll(".ganglion/", `${folder}/`)
       .replaceAll("key.txt", `${folder}/key.txt`);
 
@@ -59,7 +59,6 @@ describe("the README", function () {
       env: {
         PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
         HOME: process.env.HOME ?? folder,
-        SESSION: session,
       },
     });
     let printed = "";
@@ -81,7 +80,6 @@ describe("the README", function () {
     const { code, printed } = await run(line, isWatch ? wanted : undefined);
     assert.match(printed, wanted, command);
     if (!isWatch) assert.equal(code, 0, `${command}\n${printed}`);
-    session ||= /sesn_[a-z0-9]+/.exec(printed)?.[0] ?? "";
   };
 
   const late: string[] = [];
@@ -116,5 +114,5 @@ function commandsOf(block: string): string[] {
 
 /** What a shell remembers for the commands after it. */
 function isPrelude(command: string): boolean {
-  return command.startsWith(". ") || /^\w+\(\) \{/.test(command);
+  return command.startsWith(". ") || /^\w+(\(\) \{|=)/.test(command);
 }
