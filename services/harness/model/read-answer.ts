@@ -19,12 +19,30 @@ type Json = Record<string, unknown>;
  * message_stop, or with a block still open, throws MODEL_STREAM_CUT and nothing of it counts (B016, M20, M22).
  * Works on the raw events, because the SDK's own accumulation loses a turn over one bad character (M21).
  */
-export async function readAnswer(
+export function readAnswer(
   events: AsyncIterable<ServerSentEvent>,
   listener: AnswerListener,
   progress: AnswerProgress,
   elapsedMs: () => number,
-): Promise<Omit<Answer, "upstream" | "usage" | "firstTokenMs">> {
+): Promise<WholeAnswer> {
+  const whole = Promise.withResolvers<WholeAnswer>();
+  // Read on to the stream's end, beside what comes next: a stream that is left early takes its connection with it.
+  readEvents(events, listener, progress, elapsedMs, whole.resolve).then(
+    () => whole.reject(cut()),
+    whole.reject,
+  );
+  return whole.promise;
+}
+
+type WholeAnswer = Omit<Answer, "upstream" | "usage" | "firstTokenMs">;
+
+async function readEvents(
+  events: AsyncIterable<ServerSentEvent>,
+  listener: AnswerListener,
+  progress: AnswerProgress,
+  elapsedMs: () => number,
+  onWhole: (answer: WholeAnswer) => void,
+): Promise<void> {
   const builders = new Map<number, AnswerBlockBuilder>();
   let messageId = "";
   let stopReason = "";
@@ -70,7 +88,8 @@ export async function readAnswer(
       case "message_stop": {
         const all = [...builders.values()].sort((a, b) => a.index - b.index);
         if (stopReason === "" || all.some((builder) => !builder.isStopped)) throw malformed();
-        return { messageId, stopReason, stopDetailsJson, blocks: all.map((builder) => builder.build()) };
+        onWhole({ messageId, stopReason, stopDetailsJson, blocks: all.map((builder) => builder.build()) });
+        break;
       }
       case "error":
         throw modelErrorOf({ status: undefined, body: event, headers: undefined });
@@ -78,7 +97,6 @@ export async function readAnswer(
       // "ping", and kinds not invented yet.
     }
   }
-  throw cut();
 }
 
 /** The stream ended, or broke, before the answer did. */

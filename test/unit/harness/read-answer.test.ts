@@ -118,6 +118,21 @@ describe("reading an answer", () => {
     );
   });
 
+  it("is whole at message_stop, and reads on to the end so that the connection can be used again", async () => {
+    const [mayEnd, hasEnded] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    async function* stream(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from([START, ended("end_turn"), STOP].map((data) => `data: ${data}\n\n`).join(""));
+      await mayEnd.promise;
+      hasEnded.resolve();
+    }
+    const progress: AnswerProgress = { usage: undefined, firstTokenMs: undefined };
+    const listener = { onBlockStart: () => {}, onText: () => {} };
+    const answer = await readAnswer(readSse(stream()), listener, progress, () => 1);
+    assert.equal(answer.stopReason, "end_turn");
+    mayEnd.resolve();
+    await hasEnded.promise;
+  });
+
   it("adds up usage over the stream", async () => {
     const progress: AnswerProgress = { usage: undefined, firstTokenMs: undefined };
     await read([START, ended("end_turn"), STOP], progress);
