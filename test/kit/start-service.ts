@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
+import { EventEmitter, on, once } from "node:events";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 
@@ -10,12 +10,16 @@ export interface RunningService {
   readonly listening: { addr: string; admin_addr?: string };
   /** Log lines so far. */
   lines(): Record<string, unknown>[];
+  /** The first log line that fits, also one that is still to come: a pipe may be slower than an answer. */
+  line(fits: (line: Record<string, unknown>) => boolean): Promise<Record<string, unknown>>;
   /** All it has printed so far, on both streams. */
   output(): string;
   /** Resolves with its exit code, or the signal that ended it. */
   readonly exit: Promise<number | NodeJS.Signals>;
   stop(): Promise<void>;
 }
+
+const LINE_TIMEOUT_MS = 10_000;
 
 /** How a service is started. */
 export interface StartOptions {
@@ -58,6 +62,7 @@ function spawnService(main: URL, { env, args = [], bootstrap }: StartOptions) {
   pipe.end(bootstrap ? JSON.stringify(bootstrap) : undefined);
   const printed: string[] = [];
   const lines: Record<string, unknown>[] = [];
+  const written = new EventEmitter<{ line: [Record<string, unknown>] }>();
   const listening = Promise.withResolvers<{ addr: string; admin_addr?: string }>();
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream as Readable }).on("line", (line) => {
@@ -65,6 +70,7 @@ function spawnService(main: URL, { env, args = [], bootstrap }: StartOptions) {
       const parsed = parseLine(line);
       if (!parsed) return;
       lines.push(parsed);
+      written.emit("line", parsed);
       if (parsed.msg === "listening") listening.resolve(parsed as { addr: string });
     });
   }
@@ -73,6 +79,13 @@ function spawnService(main: URL, { env, args = [], bootstrap }: StartOptions) {
     process: child,
     listening: listening.promise,
     lines: () => lines,
+    line: async (fits: (line: Record<string, unknown>) => boolean) => {
+      const found = lines.find(fits);
+      if (found) return found;
+      for await (const [line] of on(written, "line", { signal: AbortSignal.timeout(LINE_TIMEOUT_MS) }))
+        if (fits(line)) return line;
+      throw new Error("unreachable: the loop ends by its signal alone");
+    },
     output: () => printed.join("\n"),
     exit,
     stop: async () => {

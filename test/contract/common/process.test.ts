@@ -149,8 +149,8 @@ describe("a service process", () => {
     const { service, client } = await start({}, { postgres: { user: "u", password: secret } });
     await client.getSession({ sessionId: "sesn_1" });
     assert.ok(!service.output().includes(secret));
-    const line = service.lines().find((entry) => entry.msg === "call");
-    assert.equal(line?.has_login, true);
+    const line = await service.line((entry) => entry.msg === "call");
+    assert.equal(line.has_login, true);
     const broken = await runService(MAIN, { env: { ...env, GANGLION_BOOTSTRAP_FD: "3" } });
     assert.notEqual(broken.exit, 0);
     assert.match(broken.output, /bootstrap document is not a JSON object/);
@@ -160,7 +160,7 @@ describe("a service process", () => {
     const { service, client } = await start();
     const secret = `planted-${crypto.randomUUID()}`;
     await client.getSession({ sessionId: "sesn_1" }, { metadata: { "ganglion-session-token": secret } });
-    const line = service.lines().find((entry) => entry.msg === "call");
+    const line = await service.line((entry) => entry.msg === "call");
     assert.ok(!service.output().includes(secret));
     for (const key of [
       "ts",
