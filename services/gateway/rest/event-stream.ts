@@ -34,12 +34,18 @@ export async function streamEvents(
   const ended = AbortSignal.any([c.req.raw.signal, deps.streams.shutdown]);
   const call: CallOptions = { ...c.get("call"), signal: ended };
   // Before the headers: an unknown session is a 404, and what is sent after them must not be missed.
-  const sent = deps.streams.opened(sessionId);
+  const caller = c.get("caller").subject;
+  const sent = deps.streams.opened(sessionId, caller);
+  let isClosed = false;
+  const close = () => {
+    if (!isClosed) deps.streams.closed(sessionId, caller);
+    isClosed = true;
+  };
   let after: bigint;
   try {
     after = await startOfTurn(deps, sessionId, sent, call);
   } catch (error) {
-    deps.streams.closed(sessionId);
+    close();
     throw error;
   }
   const encoder = new TextEncoder();
@@ -47,7 +53,7 @@ export async function streamEvents(
   let pings: NodeJS.Timeout | undefined;
   const finish = () => {
     clearInterval(pings);
-    deps.streams.closed(sessionId);
+    close();
   };
   const body = new ReadableStream<Uint8Array>({
     start(controller) {

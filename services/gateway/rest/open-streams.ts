@@ -1,3 +1,8 @@
+import { GanglionError } from "../../common/errors/ganglion-error.ts";
+
+/** Streams of one caller, and of all: each one is a watch at the session service, and one key must not use it up. */
+const MAX_STREAMS_PER_CALLER = 500;
+const MAX_STREAMS = 1_000;
 /** A send is remembered this long for a stream that is opened after it. */
 const MEMORY_MS = 30_000;
 const MAX_SESSIONS = 10_000;
@@ -9,6 +14,8 @@ const MAX_SESSIONS = 10_000;
  */
 export class OpenStreams {
   readonly #open = new Map<string, number>();
+  readonly #byCaller = new Map<string, number>();
+  #total = 0;
   readonly #sent = new Map<string, { position: bigint; until: number }>();
   readonly #shutdown = new AbortController();
 
@@ -26,23 +33,44 @@ export class OpenStreams {
     this.#sent.set(sessionId, { position, until: Date.now() + MEMORY_MS });
   }
 
-  /** Counts a stream; gives the position of a send that it should begin with, once. */
-  opened(sessionId: string): bigint | undefined {
-    this.#open.set(sessionId, (this.#open.get(sessionId) ?? 0) + 1);
+  /** Counts a stream, or refuses it; gives the position of a send that it should begin with, once. */
+  opened(sessionId: string, caller: string): bigint | undefined {
+    if (this.#total >= MAX_STREAMS || (this.#byCaller.get(caller) ?? 0) >= MAX_STREAMS_PER_CALLER) {
+      throw tooManyStreams();
+    }
+    this.#total += 1;
+    raise(this.#byCaller, caller, 1);
+    raise(this.#open, sessionId, 1);
     const sent = this.#sent.get(sessionId);
     this.#sent.delete(sessionId);
     return sent && sent.until > Date.now() ? sent.position : undefined;
   }
 
   /** Counts a stream that is gone. */
-  closed(sessionId: string): void {
-    const left = (this.#open.get(sessionId) ?? 1) - 1;
-    if (left > 0) this.#open.set(sessionId, left);
-    else this.#open.delete(sessionId);
+  closed(sessionId: string, caller: string): void {
+    this.#total -= 1;
+    raise(this.#byCaller, caller, -1);
+    raise(this.#open, sessionId, -1);
   }
 
   /** Ends all streams; their clients connect again. */
   endAll(): void {
     this.#shutdown.abort();
   }
+}
+
+function raise(counts: Map<string, number>, key: string, by: number): void {
+  const count = (counts.get(key) ?? 0) + by;
+  if (count > 0) counts.set(key, count);
+  else counts.delete(key);
+}
+
+function tooManyStreams(): GanglionError {
+  return new GanglionError({
+    code: "RESOURCE_EXHAUSTED",
+    reason: "TOO_MANY_STREAMS",
+    message: `too many event streams are open; one key may have ${MAX_STREAMS_PER_CALLER}`,
+    metadata: { limit: String(MAX_STREAMS_PER_CALLER) },
+    retryAfterMs: 5_000,
+  });
 }

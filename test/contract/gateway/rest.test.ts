@@ -191,6 +191,12 @@ describe("the REST API", () => {
     const large = await post("/v1/sessions/sesn_1/events", { events: "x".repeat(33_000_000) });
     assert.equal(large.status, 413);
     assert.equal((await errorOf(large)).error.type, "request_too_large");
+    const deep = `{"events":${"[".repeat(5_000)}${"]".repeat(5_000)}}`;
+    assert.equal(
+      (await call("/v1/sessions/sesn_1/events", { method: "POST", body: deep })).status,
+      400,
+      "[A112]",
+    );
     const broken = await call("/v1/sessions/sesn_1/events", { method: "POST", body: "{" });
     assert.equal(broken.status, 400);
     const bad: [unknown, RegExp][] = [
