@@ -30,6 +30,8 @@ import { createSandboxMetrics } from "./sandbox-metrics.ts";
 
 const MIB = 1024 ** 2;
 const REAP_EVERY_MS = 10_000;
+/** How soon what a session left running is gone after its end. */
+const LOOK_FOR_ENDED_MS = 1_000;
 
 const config = loadConfig("sandbox", sandboxFields);
 refuseRoot();
@@ -70,10 +72,11 @@ const hands = new HandRegistry({
 });
 const tls = new TlsBundle(config.GANGLION_TLS_DIR);
 const sessions = createClient(SessionServiceService, config.GANGLION_SESSION_ADDR, tls, "session");
+const leases = new SessionLeaseSource(sessions);
 const executions = new Executions({ hands, journal, now: Date.now });
 const metrics = createMetrics(identity.service, identity.instance);
 const deps: SandboxDeps = {
-  leases: new LeaseGuard(journal, new SessionLeaseSource(sessions)),
+  leases: new LeaseGuard(journal, leases),
   hands,
   executions,
   metrics: createSandboxMetrics(metrics.registry, {
@@ -100,6 +103,16 @@ const reaper = setInterval(
   Math.min(REAP_EVERY_MS, config.GANGLION_HAND_IDLE_TTL_MS),
 );
 
+const hasEnded = async (sessionId: string): Promise<boolean> => {
+  const lease = await leases.getLease(sessionId, AbortSignal.timeout(LOOK_FOR_ENDED_MS));
+  return lease === undefined || lease.isEnded;
+};
+const endReaper = setInterval(() => {
+  hands
+    .endHandsOf((sessionId) => hasEnded(sessionId).catch(() => false))
+    .catch((error: unknown) => log.error({ err: error }, "hands of ended sessions could not be ended"));
+}, LOOK_FOR_ENDED_MS);
+
 await startServer({
   ...identity,
   listen: config.GANGLION_LISTEN,
@@ -124,6 +137,7 @@ await startServer({
   readiness,
   onStopped: async () => {
     clearInterval(reaper);
+    clearInterval(endReaper);
     await hands.close();
     await journal.close();
     sessions.close();

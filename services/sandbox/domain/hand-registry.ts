@@ -129,6 +129,21 @@ export class HandRegistry {
     await Promise.all(idle.map((hand) => this.#end(hand, "it was idle for too long")));
   }
 
+  /**
+   * endHandsOf kills the hands of sessions that have ended, with all that was left running in them (case A094). A session
+   * that cannot be asked about keeps its hands until the next look.
+   */
+  async endHandsOf(hasEnded: (sessionId: string) => Promise<boolean>): Promise<void> {
+    const sessionIds = [...new Set(this.#live().map((hand) => hand.sessionId))];
+    await Promise.all(
+      sessionIds.map(async (sessionId) => {
+        if (!(await hasEnded(sessionId))) return;
+        const hands = this.#live().filter((hand) => hand.sessionId === sessionId);
+        await Promise.all(hands.map((hand) => this.#end(hand, "its session has ended")));
+      }),
+    );
+  }
+
   /** close kills every hand and makes no more. */
   async close(): Promise<void> {
     this.#isClosed = true;

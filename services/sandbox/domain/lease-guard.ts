@@ -2,7 +2,7 @@ import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type { ExecutionJournal } from "./execution-journal.ts";
 
 /** A session's lease as the session service knows it. */
-export type LeaseFacts = { epoch: bigint; owner: string };
+export type LeaseFacts = { epoch: bigint; owner: string; isEnded: boolean };
 
 /** LeaseSource asks the session service; rejects when that cannot be asked, undefined = no such session. */
 export interface LeaseSource {
@@ -13,15 +13,13 @@ export interface LeaseSource {
 export type LeaseClaim = { sessionId: string; epoch: bigint; caller: string };
 
 /**
- * LeaseGuard admits the holder of a session's lease. An epoch lower than one seen is refused from the journal alone,
- * whatever else is down; a new one is believed only when the session service confirms it, because one invented
- * epoch would lock the true holder out.
+ * LeaseGuard admits the holder of a session's lease, and asks the session service at each call: a brain that lost or
+ * released its lease, or whose session has ended, is refused at its next call and not at its successor's first one
+ * (laws L3 and L7). An epoch lower than one seen is refused from the journal alone, whatever else is down.
  */
 export class LeaseGuard {
   readonly #journal: ExecutionJournal;
   readonly #leases: LeaseSource;
-  /** Holders that were confirmed since this process started. */
-  readonly #holders = new Map<string, LeaseFacts>();
 
   constructor(journal: ExecutionJournal, leases: LeaseSource) {
     this.#journal = journal;
@@ -32,18 +30,11 @@ export class LeaseGuard {
   async admit(claim: LeaseClaim, signal: AbortSignal): Promise<void> {
     const seen = this.#journal.seenEpoch(claim.sessionId);
     if (claim.epoch < seen) throw staleEpoch(seen);
-    const known = this.#holders.get(claim.sessionId);
-    if (known?.epoch === claim.epoch) {
-      if (known.owner !== claim.caller) throw staleEpoch(seen);
-      return;
-    }
     await this.#confirm(claim, signal);
     // Another call may have raised it while this one was asking.
     const now = this.#journal.seenEpoch(claim.sessionId);
     if (claim.epoch < now) throw staleEpoch(now);
-    await this.#raise(claim);
-    this.#holders.set(claim.sessionId, { epoch: claim.epoch, owner: claim.caller });
-    if (this.#holders.size > MAX_HOLDERS) this.#holders.delete(this.#holders.keys().next().value!);
+    if (claim.epoch > now) await this.#raise(claim);
   }
 
   async #confirm(claim: LeaseClaim, signal: AbortSignal): Promise<void> {
@@ -59,7 +50,7 @@ export class LeaseGuard {
         cause,
       });
     }
-    if (lease?.epoch === claim.epoch && lease.owner === claim.caller) return;
+    if (lease?.epoch === claim.epoch && lease.owner === claim.caller && !lease.isEnded) return;
     throw staleEpoch(
       lease && lease.epoch > claim.epoch ? lease.epoch : this.#journal.seenEpoch(claim.sessionId),
     );
@@ -73,8 +64,6 @@ export class LeaseGuard {
     }
   }
 }
-
-const MAX_HOLDERS = 100_000;
 
 function staleEpoch(current: bigint): GanglionError {
   return new GanglionError({

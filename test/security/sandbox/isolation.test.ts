@@ -195,6 +195,27 @@ describe("sandbox: what a hand can reach", function () {
     );
   });
 
+  it("what a session left running is gone soon after the session has ended [A094]", async () => {
+    const doomed = await kit.newHand();
+    await doomed.bash("(setsid sh -c '(while :; do :; sleep 0.05; done) &' &) ; sleep 0.1");
+    const operator = await kit.client("operator", "bob");
+    const listed = (await operator.listHands({ sessionId: doomed.sessionId })).hands[0]!;
+    const pidNamespace = statSync(`/proc/${listed.hostPid}/ns/pid`).ino;
+    kit.leases.delete(doomed.sessionId);
+    for (const deadline = Date.now() + 10_000; processesIn(pidNamespace).length > 0; ) {
+      assert.ok(Date.now() < deadline, "something of the hand still runs");
+      await operator.listHands({ sessionId: doomed.sessionId });
+    }
+    const call = { ...{ sessionId: doomed.sessionId, handId: doomed.hand.id, epoch: 1n }, key: "late" };
+    const late = kit.harness.execute({
+      ...call,
+      name: "bash",
+      inputJson: Buffer.from("{}"),
+      timeout: undefined,
+    });
+    await assert.rejects(late, { reason: "STALE_EPOCH" });
+  }).timeout(20_000);
+
   it("a fork bomb and many files hurt their own hand only [A095]", async () => {
     const bomber = await kit.newHand();
     const bomb = bomber.bash(":(){ :|:& };:; wait", { timeoutMs: 3_000 });

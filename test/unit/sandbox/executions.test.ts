@@ -175,9 +175,9 @@ describe("sandbox domain: who may act for a session (L3)", () => {
   const signal = new AbortController().signal;
   const claim = (epoch: bigint, caller = "a") => ({ sessionId: SESSION, epoch, caller });
 
-  it("asks once per epoch, refuses lower ones without asking [B150]", async () => {
+  it("asks each time, refuses lower epochs without asking, and anybody whose lease is over [B150, A131]", async () => {
     const journal = new FakeJournal();
-    let lease = { epoch: 1n, owner: "a" };
+    let lease = { epoch: 1n, owner: "a", isEnded: false };
     let asked = 0;
     const guard = new LeaseGuard(journal, {
       getLease: async () => {
@@ -187,21 +187,23 @@ describe("sandbox domain: who may act for a session (L3)", () => {
     });
     await guard.admit(claim(1n), signal);
     await guard.admit(claim(1n), signal);
-    assert.equal(asked, 1);
-    lease = { epoch: 2n, owner: "b" };
+    assert.equal(asked, 2);
+    lease = { epoch: 1n, owner: "", isEnded: false };
+    await assert.rejects(guard.admit(claim(1n), signal), reason("STALE_EPOCH"));
+    lease = { epoch: 1n, owner: "a", isEnded: true };
+    await assert.rejects(guard.admit(claim(1n), signal), reason("STALE_EPOCH"));
+    lease = { epoch: 2n, owner: "b", isEnded: false };
     await guard.admit(claim(2n, "b"), signal);
     await assert.rejects(guard.admit(claim(1n), signal), reason("STALE_EPOCH"));
     await assert.rejects(guard.admit(claim(2n, "a"), signal), reason("STALE_EPOCH"));
-    assert.equal(asked, 2);
+    assert.equal(asked, 6);
     assert.equal(journal.seenEpoch(SESSION), 2n);
   });
 
   it("believes no epoch that is not confirmed, and says when it cannot ask", async () => {
     const journal = new FakeJournal();
-    let answer: () => Promise<{ epoch: bigint; owner: string } | undefined> = async () => ({
-      epoch: 1n,
-      owner: "a",
-    });
+    const good = { epoch: 1n, owner: "a", isEnded: false };
+    let answer: () => Promise<typeof good | undefined> = async () => good;
     const guard = new LeaseGuard(journal, { getLease: () => answer() });
     await assert.rejects(guard.admit(claim(9n), signal), reason("STALE_EPOCH"));
     await assert.rejects(guard.admit(claim(1n, "b"), signal), reason("STALE_EPOCH"));
@@ -210,7 +212,7 @@ describe("sandbox domain: who may act for a session (L3)", () => {
     await assert.rejects(guard.admit(claim(1n), signal), reason("STALE_EPOCH"));
     answer = () => Promise.reject(new Error("down"));
     await assert.rejects(guard.admit(claim(1n), signal), reason("LOG_UNAVAILABLE"));
-    answer = async () => ({ epoch: 1n, owner: "a" });
+    answer = async () => good;
     journal.failNext = "epoch";
     await assert.rejects(guard.admit(claim(1n), signal), reason("JOURNAL_UNAVAILABLE"));
     await guard.admit(claim(1n), signal);
