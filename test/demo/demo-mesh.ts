@@ -28,6 +28,18 @@ export async function startDemoMesh(
 ): Promise<DemoMesh> {
   const state = mkdtempSync(join(tmpdir(), "ganglion-demo-"));
   const cli = (args: string[], input = "") => runCli([...args, "--state-dir", state], input, show);
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    // The mesh is a background process of its own: an interrupted demo must not leave it behind.
+    process.once(signal, () => {
+      show("interrupted: the mesh is being stopped");
+      cli(["down"])
+        .catch((error: Error) => show(error.message))
+        .finally(() => {
+          rmSync(state, { recursive: true, force: true });
+          process.exit(130);
+        });
+    });
+  }
   try {
     await cli([
       "up",

@@ -95,7 +95,7 @@ function showProof({ processes, hidden, files, unseen }: SecrecyProof): void {
   }
   if (hidden.length > 0)
     print(
-      `   ! ${hidden.length} bubblewrap jailers are hidden from an ordinary user; as root they are read too`,
+      `   ! ${hidden.length} processes of hands are hidden from an ordinary user and were not read; as root they are`,
     );
   print(`   ${verdict(files.findings.length === 0)} ${files.scanned} files, ${mib(files.bytes)}`);
   for (const { needle, form, place } of files.findings) print(`       ${needle}, ${form}: ${place}`);

@@ -18,7 +18,7 @@ export interface ScannedProcess {
 /** What the whole scan found. */
 export interface SecrecyProof {
   readonly processes: ScannedProcess[];
-  /** Jailers that the kernel hides from an ordinary user. They only hold a jail; root reads them too. */
+  /** Processes of hands that the kernel hides from an ordinary user; root reads them too. */
   readonly hidden: number[];
   readonly files: { readonly scanned: number; readonly bytes: number; readonly findings: Finding[] };
   /** Secrets that were found nowhere at all, not even where they must be: then the search proves nothing. */
@@ -46,7 +46,7 @@ export interface SecrecyPlan {
  */
 export function proveSecrecy(plan: SecrecyPlan): SecrecyProof {
   const all = membersOf(plan.pids);
-  const members = all.filter(({ pid }) => !isHiddenJailer(pid));
+  const members = all.filter((member) => !isHiddenHand(member));
   const hidden = all.map(({ pid }) => pid).filter((pid) => !members.some((member) => member.pid === pid));
   const stopped: number[] = [];
   try {
@@ -110,11 +110,12 @@ function scanMember({ name, pid, isNamed }: Member, plan: SecrecyPlan): ScannedP
 }
 
 /**
- * An ordinary user may not read a bubblewrap process even when it is his own: it gave up its rights without running
- * another program. What runs inside the jail is readable, and anything else that is not fails the scan.
+ * What lives in a hand is hidden from an ordinary user: the jailer gave up its rights without running another program,
+ * and where the user has subordinate ids, the rest runs under one of those. Any other process that cannot be read fails
+ * the scan.
  */
-function isHiddenJailer(pid: number): boolean {
-  if (process.getuid?.() === 0 || readFileSync(`/proc/${pid}/comm`, "utf8").trim() !== "bwrap") return false;
+function isHiddenHand({ name, pid, isNamed }: Member): boolean {
+  if (process.getuid?.() === 0 || isNamed || !name.startsWith("sandbox-")) return false;
   try {
     readFileSync(`/proc/${pid}/environ`);
     return false;
