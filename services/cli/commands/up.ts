@@ -38,6 +38,10 @@ async function runUp(invocation: Invocation): Promise<number> {
   const { terminal, stateDir, options } = invocation;
   const ports = { restPort: portOf(options, "rest-port"), grpcPort: portOf(options, "grpc-port") };
   if (await reportRunning(invocation)) return EXIT.ok;
+  const [restPort, grpcPort] = [portOf(options, "rest-port"), portOf(options, "grpc-port")];
+  if (restPort !== 0 && restPort === grpcPort) {
+    throw new CliError("--rest-port and --grpc-port must differ", EXIT.usage);
+  }
   const progress = terminal.progress();
   ensurePackages((what) => progress.set(what));
   const begun = new Map<string, number>();

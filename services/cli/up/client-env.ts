@@ -17,7 +17,7 @@ export function readClientEnv(path: string): ClientEnv | undefined {
     .split("\n")
     .map((line) => /^([A-Z][A-Z0-9_]*)=(.*)$/.exec(line))
     .filter((match) => match !== null);
-  return Object.fromEntries(pairs.map(([, name, value]) => [name, value]));
+  return Object.fromEntries(pairs.map(([, name, value]) => [name, unquote(value as string)]));
 }
 
 /** writeClientEnv replaces client.env, mode 0600. */
@@ -25,7 +25,17 @@ export function writeClientEnv(path: string, env: ClientEnv): void {
   replaceFile(
     path,
     Object.entries(env)
-      .map(([name, value]) => `${name}=${value}\n`)
+      .map(([name, value]) => `${name}=${quote(value)}\n`)
       .join(""),
   );
+}
+
+/** A shell reads the file too: a path with a space in it must stay one word. Nothing else is ever quoted. */
+function quote(value: string): string {
+  return /^[A-Za-z0-9_./:@%+,=-]*$/.test(value) ? value : `'${value.replaceAll("'", "'\\''")}'`;
+}
+
+function unquote(value: string): string {
+  const quoted = /^'(.*)'$/.exec(value);
+  return quoted ? (quoted[1] as string).replaceAll("'\\''", "'") : value;
 }
