@@ -1,5 +1,5 @@
 import { commonFields } from "../common/config/common-fields.ts";
-import { hostPort, integer, optional, path, text, url } from "../common/config/fields.ts";
+import { hostPort, hostPorts, integer, optional, path, text, url } from "../common/config/fields.ts";
 
 /** Settings of mcp-proxy. Its logins come on the bootstrap descriptor, never here. */
 export const fields = {
@@ -20,6 +20,10 @@ export const fields = {
   ),
   GANGLION_PROXY_ALLOW_HTTP_HOSTS: text(
     "destinations (host or host:port, comma-separated) that may be plain HTTP, private or loopback; none by default",
+    "",
+  ),
+  GANGLION_PROXY_FORBIDDEN_ENDPOINTS: hostPorts(
+    "further ports of the mesh (host:port, comma-separated) that are never a destination, whatever else allows them",
     "",
   ),
   GANGLION_UPSTREAM_CA_FILE: optional(path("PEM authorities trusted for upstreams beside the public ones")),

@@ -120,6 +120,7 @@ async function start(): Promise<void> {
     config.GANGLION_SESSION_ADDR,
     `${config.PGHOST}:${config.PGPORT}`,
     endpointOf(bootstrap.vault.addr),
+    ...config.GANGLION_PROXY_FORBIDDEN_ENDPOINTS,
   ]);
   const upstreams = modelUpstreams();
   const operatorHosts = upstreams.flatMap(({ name, destination }) =>

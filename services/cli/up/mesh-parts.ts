@@ -4,7 +4,7 @@ import { type DelegatedCgroup, delegateCgroup, removeCgroup } from "./delegated-
 import { firstLogins } from "./first-logins.ts";
 import type { KeptServer, LaunchedServer } from "./kept-server.ts";
 import { ManagedProcess, type ProcessSpec } from "./managed-process.ts";
-import { SERVICES, type ServiceInstance, serviceEnvironment } from "./mesh-services.ts";
+import { ownEndpoints, SERVICES, type ServiceInstance, serviceEnvironment } from "./mesh-services.ts";
 import type { PartsContext } from "./parts-context.ts";
 import { embeddedPostgres, externalPostgres, type PostgresPart, type ServiceRole } from "./postgres-part.ts";
 import type { ProcessRecord } from "./process-record.ts";
@@ -200,6 +200,7 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
         postgres: hasDatabase ? this.#postgres.env(role) : {},
         scriptedModelUrl: options.scriptedModelUrl ?? this.#scripted?.url,
         allowHttpHosts: options.allowHttpHosts,
+        forbiddenEndpoints: ownEndpoints(ports),
         sandbox: instance.service === "sandbox" ? sandboxSettings(this.#context, this.#cgroup) : {},
       }),
       ...(isProxy || login ? { bootstrap } : {}),

@@ -31,19 +31,30 @@ export const PORT_NAMES: readonly string[] = [
   ...SERVICES.flatMap(({ name }) => [name, `${name}-admin`]),
 ];
 
+/**
+ * The mesh's own ports as host:port, for mcp-proxy to keep sessions from them (case A037). The scripted model is not
+ * among them: it is a destination.
+ */
+export function ownEndpoints(ports: Readonly<Record<string, number>>): string[] {
+  return Object.entries(ports).flatMap(([name, port]) =>
+    name === "scripted-model" ? [] : [`127.0.0.1:${port}`],
+  );
+}
+
 /** Settings of a service beyond those that all have. `at` gives host:port of a port's name. */
 export interface EnvironmentContext {
   readonly at: (port: string) => string;
   readonly postgres: Record<string, string>;
   readonly scriptedModelUrl: string | undefined;
   readonly allowHttpHosts: string;
+  readonly forbiddenEndpoints: readonly string[];
   readonly sandbox: Record<string, string>;
 }
 
 /** serviceEnvironment says what a service gets to know of the others. */
 export function serviceEnvironment(
   service: ServiceInstance["service"],
-  { at, postgres, scriptedModelUrl, allowHttpHosts, sandbox }: EnvironmentContext,
+  { at, postgres, scriptedModelUrl, allowHttpHosts, forbiddenEndpoints, sandbox }: EnvironmentContext,
 ): Record<string, string> {
   const addresses = {
     GANGLION_SESSION_ADDR: at("session-1"),
@@ -59,6 +70,7 @@ export function serviceEnvironment(
         ...postgres,
         GANGLION_SESSION_ADDR: addresses.GANGLION_SESSION_ADDR,
         GANGLION_PROXY_HTTP_LISTEN: at("mcp-proxy-http"),
+        GANGLION_PROXY_FORBIDDEN_ENDPOINTS: forbiddenEndpoints.join(","),
         ...(scriptedModelUrl ? { GANGLION_SCRIPTED_MODEL_URL: scriptedModelUrl } : {}),
         ...(allowHttpHosts ? { GANGLION_PROXY_ALLOW_HTTP_HOSTS: allowHttpHosts } : {}),
       };

@@ -23,8 +23,11 @@ describe("mcp-proxy when parts fail", () => {
     });
     recorder.listen(0, "127.0.0.1");
     await once(recorder, "listening");
-    const hosts = [new URL(upstream.url).host, recorderHost(), "127.0.0.1:1"];
-    kit = await ProxyKit.start({ GANGLION_PROXY_ALLOW_HTTP_HOSTS: hosts.join(",") });
+    const hosts = [new URL(upstream.url).host, recorderHost(), "127.0.0.1:1", "127.0.0.1:3"];
+    kit = await ProxyKit.start({
+      GANGLION_PROXY_ALLOW_HTTP_HOSTS: hosts.join(","),
+      GANGLION_PROXY_FORBIDDEN_ENDPOINTS: "127.0.0.1:3,127.0.0.1:4",
+    });
   });
 
   after(async () => {
@@ -221,6 +224,8 @@ describe("mcp-proxy when parts fail", () => {
   it("destinations that are not listed, and the mesh itself [A003] [A037]", async () => {
     const cases: [string, string][] = [
       ["http://127.0.0.1:2/mcp", "SCHEME_NOT_ALLOWED"],
+      // Listed as plain HTTP, and forbidden all the same.
+      ["http://127.0.0.1:3/mcp", "DEST_NOT_ALLOWED"],
       ["https://127.0.0.1:2/mcp", "DEST_NOT_ALLOWED"],
       ["https://169.254.169.254/latest", "DEST_NOT_ALLOWED"],
       [`https://${kit.service.listening.addr}/`, "DEST_NOT_ALLOWED"],
