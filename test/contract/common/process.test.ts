@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, request } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import { createClient } from "../../../services/common/grpc/create-client.ts";
@@ -142,6 +142,27 @@ describe("a service process", () => {
     );
     assert.match(metrics, /nodejs_eventloop_lag_seconds/);
     assert.equal((await get("/other")).status, 404);
+  });
+
+  it("answers on its admin port to names of this machine only [A040]", async () => {
+    const { service } = await start();
+    const port = Number(service.listening.admin_addr?.split(":").at(-1));
+    const status = async (host: string, path: string) => {
+      const asked = request({ host: "127.0.0.1", port, path, headers: { host } }).end();
+      const [response] = (await once(asked, "response")) as [IncomingMessage];
+      response.resume();
+      return response.statusCode;
+    };
+    for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, `[::1]:${port}`, "LOCALHOST", "127.0.0.1"])
+      assert.equal(await status(host, "/healthz"), 200, host);
+    for (const host of [
+      `rebind.example:${port}`,
+      "localhost.rebind.example",
+      "127.0.0.1.rebind.example",
+      "x",
+    ])
+      for (const path of ["/healthz", "/readyz", "/metrics"])
+        assert.equal(await status(host, path), 421, host);
   });
 
   it("reads its bootstrap document once and says nothing of it", async () => {
