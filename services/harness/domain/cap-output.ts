@@ -1,6 +1,7 @@
 import type { ContentBlock } from "../../gen/ganglion/types/v1/content.ts";
 import { capText } from "./cap-text.ts";
 import { LIMITS } from "./limits.ts";
+import { reachesOutside } from "./reaches-outside.ts";
 import { blockJson, textBlock } from "./text-block.ts";
 
 /** Bounds of what may be shown of one output. */
@@ -42,14 +43,16 @@ export function capForLog(content: readonly ContentBlock[]): ContentBlock[] {
   return [textBlock(`[The output was left out: ${size} bytes are more than the log takes.]`)];
 }
 
-/** A note in place of a block that is too large, or the block itself. */
+/** A note in place of a block that is too large or that the provider would have to fetch, or the block itself. */
 export function limitMedia(block: ContentBlock, mediaBytes: number = LIMITS.mediaBytes): ContentBlock {
   const size = blockJson(block)?.length;
   if (size === undefined)
     return textBlock(`[A block of type ${block.type} is stored elsewhere and not shown.]`);
   // Measured as it is sent: base64 and all (B036).
-  return isMedia(block) && size > mediaBytes
-    ? textBlock(`[${block.type} left out: ${size} bytes encoded, the limit is ${mediaBytes}.]`)
+  if (isMedia(block) && size > mediaBytes)
+    return textBlock(`[${block.type} left out: ${size} bytes encoded, the limit is ${mediaBytes}.]`);
+  return reachesOutside(block)
+    ? textBlock(`[${block.type} left out: its content is stored elsewhere and not fetched.]`)
     : block;
 }
 

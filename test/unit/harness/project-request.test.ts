@@ -54,6 +54,40 @@ describe("projecting a log to a request", () => {
     assert.ok(!JSON.stringify(request).includes("AAAA"));
   });
 
+  it("replaces what the provider would have to fetch by a note, so that mcp-proxy refuses no later turn [A057]", () => {
+    const image = (source: object) => ({ type: "image", source });
+    const outside = [
+      image({ type: "url", url: "https://outside.example/a.png" }),
+      { type: "document", source: { type: "file", file_id: "outside.example" } },
+      {
+        type: "document",
+        source: { type: "content", content: [image({ type: "url", url: "outside.example" })] },
+      },
+      {
+        type: "search_result",
+        source: "s",
+        title: "t",
+        content: [{ type: "container_upload", file_id: "outside.example" }],
+      },
+    ];
+    const inline = image({ type: "base64", media_type: "image/png", data: "AAAA" });
+    const content = [...outside, inline];
+    const request = project(foldAll(session(), turn("bash", content), [said("And?", ...content)]));
+    const types = ["text", "text", "text", "text", "image"];
+    assert.deepEqual(
+      results(request)[0]?.content?.map((block) => block.type),
+      types,
+    );
+    assert.deepEqual(
+      request.messages
+        .at(-1)
+        ?.content.slice(-5)
+        .map((block) => block.type),
+      types,
+    );
+    assert.ok(!JSON.stringify(request).includes("outside.example"));
+  });
+
   it("measures an image as it is sent [B036]", () => {
     const encoded = (bytes: number): unknown => ({
       type: "image",

@@ -40,6 +40,32 @@ describe("a request to the model", () => {
       assert.equal(refusal({ ...BASE, ...more }), "MODEL_FEATURE_NOT_ALLOWED"));
   }
 
+  const image = (source: object) => ({ type: "image", source });
+  const inline = image({ type: "base64", media_type: "image/png", data: "aa" });
+  const outside = image({ type: "url", url: "https://evil.test/x.png" });
+  const asked = (...content: object[]) => ({ messages: [{ role: "user", content }] });
+  const result = (...content: object[]) => ({ type: "tool_result", tool_use_id: "t", content });
+
+  it("passes with sources that are in it, and whatever a tool's input says", () => {
+    const document = { type: "document", source: { type: "content", content: [inline] } };
+    const found = { type: "search_result", source: "https://good.test", title: "", content: [] };
+    const use = { type: "tool_use", id: "t", name: "n", input: outside };
+    assert.equal(refusal({ ...BASE, ...asked(inline, document, found, use, result(inline)) }), "allowed");
+  });
+
+  for (const [where, more] of [
+    ["an image", asked({ type: "text", text: "" }, outside, { type: "text", text: "" })],
+    ["a stored file", asked({ type: "document", source: { type: "file", file_id: "f" } })],
+    ["a source of no type", asked(image({}))],
+    ["a container's file", asked({ type: "container_upload", file_id: "f" })],
+    ["a tool's result", asked(result({ type: "text", text: "" }, outside, inline))],
+    ["a document's content", asked({ type: "document", source: { type: "content", content: [outside] } })],
+    ["the system prompt", { system: [{ type: "text", text: "" }, outside] }],
+  ] as const) {
+    it(`is refused when ${where} is to be fetched by the provider [A057]`, () =>
+      assert.equal(refusal({ ...BASE, ...more }), "MODEL_FEATURE_NOT_ALLOWED"));
+  }
+
   for (const body of [
     "",
     "[]",

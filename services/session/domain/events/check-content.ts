@@ -8,9 +8,11 @@ export const MESSAGE_BLOCKS: readonly string[] = ["text", "image", "document"];
 export const RESULT_BLOCKS: readonly string[] = [...MESSAGE_BLOCKS, "search_result"];
 
 const SOURCES: Readonly<Record<string, readonly string[]>> = {
-  image: ["base64", "url"],
-  document: ["base64", "text", "url"],
+  image: ["base64"],
+  document: ["base64", "text"],
 };
+/** Sources that the provider would have to fetch: mcp-proxy refuses such a request, and with it the session (A057). */
+const FETCHED: readonly unknown[] = ["url", "file"];
 
 /**
  * checkBlock checks that a block is one JSON object of the type it says it is. Its bytes are stored as they came and
@@ -83,9 +85,19 @@ function checkKind(violations: Violations, path: string, kind: string, value: Js
     violations.check(typeof value.source === "string", `${path}.source`, "must be a string");
     violations.check(typeof value.title === "string", `${path}.title`, "must be a string");
     violations.check(Array.isArray(value.content), `${path}.content`, "must be an array");
+    if (Array.isArray(value.content)) checkNested(violations, `${path}.content`, value.content);
     return;
   }
   checkSource(violations, `${path}.source`, kind, value.source);
+}
+
+/** Names the first of the blocks inside a search result that would have to be fetched. */
+function checkNested(violations: Violations, path: string, content: readonly unknown[]): void {
+  for (const [index, block] of content.entries()) {
+    if (!isObject(block) || !isObject(block.source) || !FETCHED.includes(block.source.type)) continue;
+    violations.add(`${path}[${index}].source.type`, `${block.source.type} is not supported yet`);
+    return;
+  }
 }
 
 function checkSource(violations: Violations, path: string, kind: string, source: unknown): void {
@@ -93,8 +105,8 @@ function checkSource(violations: Violations, path: string, kind: string, source:
     violations.add(path, "must be an object");
     return;
   }
-  if (source.type === "file") {
-    violations.add(`${path}.type`, "file is not supported yet");
+  if (FETCHED.includes(source.type)) {
+    violations.add(`${path}.type`, `${source.type} is not supported yet`);
     return;
   }
   const allowed = SOURCES[kind] ?? [];
@@ -102,7 +114,6 @@ function checkSource(violations: Violations, path: string, kind: string, source:
     violations.add(`${path}.type`, `must be one of ${allowed.join(", ")}`);
     return;
   }
-  const needed = source.type === "url" ? ["url"] : ["media_type", "data"];
-  for (const key of needed)
+  for (const key of ["media_type", "data"])
     violations.check(typeof source[key] === "string", `${path}.${key}`, "must be a string");
 }

@@ -105,8 +105,12 @@ export function badEventsSuite(kit: () => SessionKit): void {
         message(block("image", { source: { type: "base64", media_type: "image/png" } })),
       ],
       [
-        "events[0].user_message.content[0].json.source.url",
-        message(block("document", { source: { type: "url" } })),
+        "events[0].user_message.content[0].json.source.type",
+        message(block("image", { source: { type: "url", url: "https://outside.example/a.png" } })),
+      ],
+      [
+        "events[0].user_message.content[0].json.source.type",
+        message(block("document", { source: { type: "url", url: "https://outside.example/a.pdf" } })),
       ],
       [
         "events[0].user_message.content[0].payload",
@@ -155,6 +159,34 @@ export function badEventsSuite(kit: () => SessionKit): void {
           value: {
             customToolUseId: "x",
             content: [block("search_result", { source: "s" })],
+            isError: undefined,
+          },
+        }),
+      ],
+      [
+        "events[0].user_custom_tool_result.content[0].json.source.type",
+        event({
+          $case: "userCustomToolResult",
+          value: {
+            customToolUseId: "x",
+            content: [block("image", { source: { type: "url", url: "https://outside.example/" } })],
+            isError: undefined,
+          },
+        }),
+      ],
+      [
+        "events[0].user_custom_tool_result.content[0].json.content[1].source.type",
+        event({
+          $case: "userCustomToolResult",
+          value: {
+            customToolUseId: "x",
+            content: [
+              block("search_result", {
+                source: "s",
+                title: "t",
+                content: [{}, { source: { type: "file" } }],
+              }),
+            ],
             isError: undefined,
           },
         }),
