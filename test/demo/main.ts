@@ -81,7 +81,7 @@ print(
 );
 process.exit(failed === 0 ? 0 : 1);
 
-function showProof({ processes, hidden, files, unseen }: SecrecyProof): void {
+function showProof({ processes, hidden, hiddenFolders, files, unseen }: SecrecyProof): void {
   print("   every process was stopped while memory, environment, arguments and open files were read");
   for (const { name, pid, mayHold, memoryBytes, findings, controlFound } of processes) {
     const where = [...new Set(findings.map(({ needle, surface }) => `${needle} in ${surface}`))].join(", ");
@@ -93,10 +93,10 @@ function showProof({ processes, hidden, files, unseen }: SecrecyProof): void {
     );
     if (!holds) for (const { form, place } of findings) print(`       ${form} at ${place}`);
   }
-  if (hidden.length > 0)
-    print(
-      `   ! ${hidden.length} processes of hands are hidden from an ordinary user and were not read; as root they are`,
-    );
+  if (hidden.length > 0) {
+    const what = `${hidden.length} processes and ${hiddenFolders.length} folders of hands`;
+    print(`   ! ${what} are hidden from an ordinary user and were not read; as root they are`);
+  }
   print(`   ${verdict(files.findings.length === 0)} ${files.scanned} files, ${mib(files.bytes)}`);
   for (const { needle, form, place } of files.findings) print(`       ${needle}, ${form}: ${place}`);
   for (const name of unseen)

@@ -20,6 +20,8 @@ export interface SecrecyProof {
   readonly processes: ScannedProcess[];
   /** Processes of hands that the kernel hides from an ordinary user; root reads them too. */
   readonly hidden: number[];
+  /** Folders of hands for which the same holds. */
+  readonly hiddenFolders: string[];
   readonly files: { readonly scanned: number; readonly bytes: number; readonly findings: Finding[] };
   /** Secrets that were found nowhere at all, not even where they must be: then the search proves nothing. */
   readonly unseen: string[];
@@ -45,6 +47,7 @@ export interface SecrecyPlan {
  * go on. Each process has a control: a text that it surely holds must be found the same way.
  */
 export function proveSecrecy(plan: SecrecyPlan): SecrecyProof {
+  const isRoot = process.getuid?.() === 0;
   const all = membersOf(plan.pids);
   const members = all.filter((member) => !isHiddenHand(member));
   const hidden = all.map(({ pid }) => pid).filter((pid) => !members.some((member) => member.pid === pid));
@@ -61,9 +64,13 @@ export function proveSecrecy(plan: SecrecyPlan): SecrecyProof {
     const inFiles = files.findings.filter(({ place }) => !allowed.some((folder) => place.startsWith(folder)));
     const seen = new Set(processes.flatMap(({ findings }) => findings.map(({ needle }) => needle)));
     const unseen = plan.secrets.map(({ name }) => name).filter((name) => !seen.has(name));
+    // As for processes: what lies in a hand of an ordinary user with subordinate ids belongs to one of those.
+    const hands = `${join(plan.state, "sandbox")}/`;
+    const unreadable = files.unreadable.filter((path) => isRoot || !path.startsWith(hands));
     const holds =
       unseen.length === 0 &&
       inFiles.length === 0 &&
+      unreadable.length === 0 &&
       files.files > 0 &&
       processes.every(
         ({ controlFound, findings, mayHold }) => controlFound && (mayHold || findings.length === 0),
@@ -71,6 +78,7 @@ export function proveSecrecy(plan: SecrecyPlan): SecrecyProof {
     return {
       processes,
       hidden,
+      hiddenFolders: files.unreadable,
       files: { scanned: files.files, bytes: files.bytes, findings: inFiles },
       unseen,
       holds,

@@ -8,6 +8,8 @@ export interface FileScan {
   readonly findings: Finding[];
   readonly files: number;
   readonly bytes: number;
+  /** What this user may not read. */
+  readonly unreadable: string[];
 }
 
 /** Searches every regular file below a folder, names included. Follows no link. */
@@ -15,7 +17,16 @@ export function scanFiles(folder: string, index: NeedleIndex): FileScan {
   const findings: Finding[] = [];
   let files = 0;
   let bytes = 0;
+  const unreadable: string[] = [];
   const visit = (path: string): void => {
+    try {
+      search(path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EACCES") throw error;
+      unreadable.push(path);
+    }
+  };
+  const search = (path: string): void => {
     for (const { piece } of index.find(Buffer.from(path)))
       findings.push({ ...piece, surface: "file name", place: path });
     const stat = lstatSync(path, { throwIfNoEntry: false });
@@ -27,5 +38,5 @@ export function scanFiles(folder: string, index: NeedleIndex): FileScan {
     for (const { piece } of index.find(content)) findings.push({ ...piece, surface: "file", place: path });
   };
   visit(folder);
-  return { findings, files, bytes };
+  return { findings, files, bytes, unreadable };
 }
