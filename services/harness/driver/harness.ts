@@ -23,6 +23,9 @@ export interface HarnessOptions {
   stopGraceMs: number;
 }
 
+/** Codes with which nobody has answered. */
+const SILENT = new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"]);
+
 /** One harness: finds sessions to drive, keeps its leases alive, and lets go of them when it must. */
 export class Harness {
   readonly #options: HarnessOptions;
@@ -98,7 +101,7 @@ export class Harness {
   }
 
   #drive(lease: HeldLease): void {
-    const { leases, ports, logger, patience, lingerMs } = this.#options;
+    const { ports, logger, patience, lingerMs } = this.#options;
     // Given again with a new epoch: the run under the old one is over, whatever it thinks.
     this.#runs.get(lease.sessionId)?.run.abort();
     const run = new SessionRun(lease, ports, { logger, patience, lingerMs });
@@ -110,11 +113,27 @@ export class Harness {
       else this.#failures.delete(lease.sessionId);
       // Also when it is lost: if it is not, nobody else would ever give it back.
       const settled = end.reason === "settled" ? end.settledPosition : undefined;
-      await leases.release(lease, settled).catch((error: unknown) => {
-        logger.warn({ err: error, session_id: lease.sessionId }, "a lease could not be given back");
-      });
+      await this.#giveBack(lease, settled);
     })();
     this.#runs.set(lease.sessionId, { run, ended });
+  }
+
+  /**
+   * Gives a lease back, however long the log is away: this instance goes on beating, so a session that it holds and does
+   * not drive would be nobody's for ever. One that stops need not wait: its silence gives everything back. [B135]
+   */
+  async #giveBack(lease: HeldLease, settled: bigint | undefined): Promise<void> {
+    const { leases, logger } = this.#options;
+    for (let failures = 0; ; failures++) {
+      try {
+        return await leases.release(lease, settled);
+      } catch (error) {
+        logger.warn({ err: error, session_id: lease.sessionId }, "a lease could not be given back");
+        const isSilent = GanglionError.is(error) && SILENT.has(error.code);
+        if (!isSilent || this.#isDraining || this.#closing.signal.aborted) return;
+        await pause(Math.min(1000, 100 * 2 ** failures), this.#closing.signal);
+      }
+    }
   }
 
   #failureDelay(sessionId: string): number {
