@@ -1,8 +1,12 @@
-import { existsSync, readFileSync, watch, writeFileSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { accessSync, constants, existsSync, readFileSync, watch, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestMesh } from "./mesh.ts";
 
 const WAIT_MS = 30_000;
+/** As an ordinary user with subordinate ids: the files of a hand belong to one of those, and this user may become their root. */
+const AS_OWNER = ["--user", "--map-root-user", "--map-auto", "--", "sh", "-c"];
 
 /**
  * HandFiles is a hand's work folder as its host sees it. With it a test knows that a command has begun, how often it
@@ -17,6 +21,7 @@ export class HandFiles {
 
   /** Resolves when a file is there. */
   async appears(name: string): Promise<void> {
+    if (!this.#isOurs()) return this.#appearsToOwner(name);
     const path = join(this.folder, name);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const timer = setTimeout(() => reject(new Error(`${name} never came`)), WAIT_MS);
@@ -31,12 +36,34 @@ export class HandFiles {
 
   /** Makes a file. */
   put(name: string, text = ""): void {
-    writeFileSync(join(this.folder, name), text, { mode: 0o644 });
+    const path = join(this.folder, name);
+    if (this.#isOurs()) writeFileSync(path, text, { mode: 0o644 });
+    else execFileSync("unshare", [...AS_OWNER, 'cat > "$0" && chmod 644 "$0"', path], { input: text });
   }
 
   /** Lines of a file. */
   lines(name: string): string[] {
-    return readFileSync(join(this.folder, name), "utf8").trimEnd().split("\n");
+    const path = join(this.folder, name);
+    const text = this.#isOurs()
+      ? readFileSync(path, "utf8")
+      : execFileSync("unshare", [...AS_OWNER, 'cat "$0"', path], { encoding: "utf8" });
+    return text.trimEnd().split("\n");
+  }
+
+  #isOurs(): boolean {
+    try {
+      accessSync(this.folder, constants.R_OK | constants.W_OK | constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async #appearsToOwner(name: string): Promise<void> {
+    const wait = 'until [ -e "$0" ]; do sleep 0.05; done';
+    const child = spawn("unshare", [...AS_OWNER, wait, join(this.folder, name)], { timeout: WAIT_MS });
+    const [code] = (await once(child, "exit")) as [number | null];
+    if (code !== 0) throw new Error(`${name} never came`);
   }
 }
 
