@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { pino } from "pino";
+import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import { Harness } from "../../../services/harness/driver/harness.ts";
 import type { HeldLease } from "../../../services/harness/ports/event-log.ts";
 import type { Leases } from "../../../services/harness/ports/leases.ts";
@@ -13,6 +14,8 @@ class OneSession implements Leases {
   readonly released: (bigint | undefined)[] = [];
   acquired = 0;
   isBeating = true;
+  /** How often giving back is not answered. */
+  unanswered = 0;
   #isHeld = false;
   #changed: (() => void) | undefined;
 
@@ -33,6 +36,9 @@ class OneSession implements Leases {
   }
 
   async release(_lease: HeldLease, settledPosition?: bigint): Promise<void> {
+    if (this.unanswered-- > 0) {
+      throw new GanglionError({ code: "UNAVAILABLE", reason: "UNREACHABLE", message: "nobody answers" });
+    }
     // Once is enough for these tests.
     this.released.push(settledPosition);
     this.#changed?.();
@@ -81,6 +87,14 @@ describe("a harness", () => {
 
   it("finds work, does it, and gives the session back with the position it has settled", async () => {
     const leases = new OneSession(new MemoryLog(session()));
+    await harnessOf(leases, new ListModel(answer("end_turn", "Hi."))).start();
+    await leases.wasReleased();
+    assert.deepEqual(leases.released, [leases.log.head]);
+  });
+
+  it("gives a session back until somebody answers: it goes on beating, and nobody else would ever get it [B135]", async () => {
+    const leases = new OneSession(new MemoryLog(session()));
+    leases.unanswered = 3;
     await harnessOf(leases, new ListModel(answer("end_turn", "Hi."))).start();
     await leases.wasReleased();
     assert.deepEqual(leases.released, [leases.log.head]);
