@@ -79,7 +79,8 @@ down: gen ## stop what up started; the data stays
 	@node services/cli/main.ts down $(ARGS)
 
 clean-state: down ## stop, and remove the data
-	rm -rf .ganglion
+	@# After a crash an ordinary user's hands may have left files of subordinate ids: their root removes them.
+	rm -rf .ganglion 2>/dev/null || unshare --user --map-root-user --map-auto -- rm -rf .ganglion
 
 demo: gen ## the whole story on one machine
 	@node test/demo/main.ts

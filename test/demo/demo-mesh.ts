@@ -1,9 +1,10 @@
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { TlsBundle } from "../../services/common/tls/tls-bundle.ts";
+import { removeFolder } from "../kit/remove-folder.ts";
 
 const CLI = fileURLToPath(new URL("../../services/cli/main.ts", import.meta.url));
 
@@ -35,7 +36,7 @@ export async function startDemoMesh(
       cli(["down"])
         .catch((error: Error) => show(error.message))
         .finally(() => {
-          rmSync(state, { recursive: true, force: true });
+          removeFolder(state);
           process.exit(130);
         });
     });
@@ -49,7 +50,7 @@ export async function startDemoMesh(
     ]);
   } catch (error) {
     await cli(["down"]).catch(() => {});
-    rmSync(state, { recursive: true, force: true });
+    removeFolder(state);
     throw error;
   }
   const lines = readFileSync(join(state, "client.env"), "utf8").trim().split("\n");
@@ -71,7 +72,7 @@ export async function startDemoMesh(
     cli,
     down: async () => {
       await cli(["down"]);
-      rmSync(state, { recursive: true, force: true });
+      removeFolder(state);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -8,6 +8,7 @@ import { type ClientEnv, readClientEnv } from "../../services/cli/up/client-env.
 import { askSupervisor } from "../../services/cli/up/control-socket.ts";
 import { type MeshFiles, meshFiles, readMesh } from "../../services/cli/up/mesh-files.ts";
 import { TlsBundle } from "../../services/common/tls/tls-bundle.ts";
+import { removeFolder } from "./remove-folder.ts";
 
 /** What a run of the CLI gave. */
 export interface CliResult {
@@ -155,7 +156,7 @@ export class TestMesh {
     this.#tls = [];
     await this.cli(["down"]);
     process.off("exit", this.#onExit);
-    if (this.#isTemporary) rmSync(this.files.state, { recursive: true, force: true });
+    if (this.#isTemporary) removeFolder(this.files.state);
   }
 }
 

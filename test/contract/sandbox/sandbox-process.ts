@@ -1,6 +1,6 @@
 import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, lchownSync, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import { chmodSync, lchownSync, lstatSync, mkdtempSync, readdirSync, realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
@@ -8,6 +8,7 @@ import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { prepareUsers } from "../../../services/cli/up/service-users.ts";
 import type { SystemUser } from "../../../services/cli/up/system-user.ts";
+import { removeFolder } from "../../kit/remove-folder.ts";
 
 const CHECKOUT = realpathSync(fileURLToPath(new URL("../../..", import.meta.url)));
 const MOUNTED = "/run/ganglion-test/app";
@@ -49,7 +50,7 @@ export function giveTo(user: SystemUser | undefined, path: string): void {
 
 /** Removes a folder whatever it holds. */
 export function removeFolder(path: string): void {
-  rmSync(path, { recursive: true, force: true });
+  removeFolder(path);
 }
 
 /** spawnSandbox starts services/sandbox/main.ts under the service's user with an environment made from nothing. */
