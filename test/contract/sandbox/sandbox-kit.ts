@@ -10,14 +10,8 @@ import type { Execution, Hand } from "../../../services/gen/ganglion/sandbox/v1/
 import { SandboxServiceService } from "../../../services/gen/ganglion/sandbox/v1/sandbox_service.ts";
 import { SessionServiceService } from "../../../services/gen/ganglion/session/v1/session_service.ts";
 import { TestCa } from "../../kit/ca.ts";
-import {
-  giveTo,
-  makeDataFolder,
-  removeFolder,
-  type SandboxProcess,
-  sandboxUser,
-  startSandbox,
-} from "./sandbox-process.ts";
+import { removeFolder } from "../../kit/remove-folder.ts";
+import { giveTo, makeDataFolder, type SandboxProcess, sandboxUser, startSandbox } from "./sandbox-process.ts";
 
 /** A client of the sandbox service. */
 export type SandboxClient = MeshClient<typeof SandboxServiceService>;

@@ -8,7 +8,6 @@ import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { prepareUsers } from "../../../services/cli/up/service-users.ts";
 import type { SystemUser } from "../../../services/cli/up/system-user.ts";
-import { removeFolder } from "../../kit/remove-folder.ts";
 
 const CHECKOUT = realpathSync(fileURLToPath(new URL("../../..", import.meta.url)));
 const MOUNTED = "/run/ganglion-test/app";
@@ -46,11 +45,6 @@ export function giveTo(user: SystemUser | undefined, path: string): void {
   lchownSync(path, user.uid, user.gid);
   if (!lstatSync(path).isDirectory()) return;
   for (const name of readdirSync(path)) giveTo(user, join(path, name));
-}
-
-/** Removes a folder whatever it holds. */
-export function removeFolder(path: string): void {
-  removeFolder(path);
 }
 
 /** spawnSandbox starts services/sandbox/main.ts under the service's user with an environment made from nothing. */

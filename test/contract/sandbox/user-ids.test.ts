@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
+import { removeFolder } from "../../kit/remove-folder.ts";
 import { SandboxKit } from "./sandbox-kit.ts";
-import { giveTo, makeDataFolder, removeFolder, sandboxUser } from "./sandbox-process.ts";
+import { giveTo, makeDataFolder, sandboxUser } from "./sandbox-process.ts";
 
 describe("sandbox: where hands can have no user id of their own", function () {
   this.timeout(60_000);

@@ -14,12 +14,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DENIED_SYSCALLS } from "../../../services/sandbox/drivers/bubblewrap/seccomp-filter.ts";
 import { type HandUser, SandboxKit } from "../../contract/sandbox/sandbox-kit.ts";
-import {
-  makeDataFolder,
-  removeFolder,
-  sandboxUser,
-  spawnSandbox,
-} from "../../contract/sandbox/sandbox-process.ts";
+import { makeDataFolder, sandboxUser, spawnSandbox } from "../../contract/sandbox/sandbox-process.ts";
+import { removeFolder } from "../../kit/remove-folder.ts";
 
 const CANARY = "canary-4711-do-not-show";
 
