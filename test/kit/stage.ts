@@ -149,6 +149,8 @@ export class Stage {
         order: 0,
         aroundEventId: "",
         aroundCount: 0,
+        fromEventId: "",
+        toEventId: "",
       });
       events.push(...page.events);
       hasMore = page.hasMore;

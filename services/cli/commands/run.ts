@@ -64,6 +64,7 @@ async function startTask(
     vaultIds: [],
     initialEvents: [message(task)],
     workspaceId: "",
+    budget: undefined,
   };
   const { session } = await insist(() => mesh.sessions.createSession(request));
   return [session?.id ?? "", 0n];

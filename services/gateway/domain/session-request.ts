@@ -62,6 +62,7 @@ export function createSessionRequest(
       ? eventsFromJson(body.initial_events, "initial_events", mintId)
       : [],
     workspaceId: "",
+    budget: undefined,
   };
 }
 
@@ -78,7 +79,14 @@ export function updateSessionRequest(sessionId: string, body: Record<string, unk
     else throw invalid(`metadata.${key}`, "must be a string or null");
   }
   const title = body.title === undefined ? undefined : (optionalText(body.title, "title") ?? "");
-  return { sessionId, title, metadataSet: set, metadataRemove: remove };
+  return {
+    sessionId,
+    title,
+    metadataSet: set,
+    metadataRemove: remove,
+    budget: undefined,
+    removeBudget: false,
+  };
 }
 
 /** listSessionsRequest reads the query of GET /v1/sessions. */

@@ -94,7 +94,16 @@ async function startOfTurn(
   call: CallOptions,
 ): Promise<bigint> {
   const { session } = await sessions.getSession({ sessionId }, call);
-  const slice = { sessionId, beforePosition: 0n, maxBytes: 0, aroundEventId: "", aroundCount: 0, limit: 1 };
+  const slice = {
+    sessionId,
+    beforePosition: 0n,
+    maxBytes: 0,
+    aroundEventId: "",
+    aroundCount: 0,
+    fromEventId: "",
+    toEventId: "",
+    limit: 1,
+  };
   const idle = await sessions.getEvents(
     { ...slice, afterPosition: 0n, types: ["session.status_idle"], order: 2 },
     call,

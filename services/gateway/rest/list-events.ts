@@ -75,6 +75,8 @@ function sliceRequest(
     order: order === "asc" ? (1 as const) : (2 as const),
     aroundEventId: "",
     aroundCount: 0,
+    fromEventId: "",
+    toEventId: "",
   };
 }
 

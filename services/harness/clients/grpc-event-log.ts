@@ -32,6 +32,8 @@ export function createGrpcEventLog(client: SessionClient): EventLog {
               order: 1,
               aroundEventId: "",
               aroundCount: 0,
+              fromEventId: "",
+              toEventId: "",
             },
             { signal },
           ),

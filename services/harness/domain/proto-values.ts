@@ -1,4 +1,5 @@
 import type {
+  ModelRequestPurpose,
   Permission,
   SessionError_Part,
   SessionError_RetryStatus,
@@ -43,6 +44,9 @@ export const RETRY = { RETRYING: 1, EXHAUSTED: 2, TERMINAL: 3 } as const satisfi
   string,
   SessionError_RetryStatus
 >;
+
+/** What becomes of an answer. */
+export const PURPOSE = { TURN: 1, COMPACTION: 2 } as const satisfies Record<string, ModelRequestPurpose>;
 
 /** user.tool_confirmation says yes. */
 export const CONFIRM_ALLOW = 1;

@@ -53,16 +53,26 @@ function callBody(
     providerCallId: call.providerCallId,
     inputJson: Buffer.from(call.inputJson),
   };
+  const unasked = { evaluationReason: "", evaluator: "" };
   switch (tool?.kind) {
     case "custom":
       return { $case: "agentCustomToolUse", value: { ...value, name: tool.name } };
     case "mcp":
       return {
         $case: "agentMcpToolUse",
-        value: { ...value, mcpServerName: tool.serverName, name: tool.name, ...decided(tool.policy) },
+        value: {
+          ...value,
+          mcpServerName: tool.serverName,
+          name: tool.name,
+          ...decided(tool.policy),
+          ...unasked,
+        },
       };
     case "built-in":
-      return { $case: "agentToolUse", value: { ...value, name: tool.name, ...decided(tool.policy) } };
+      return {
+        $case: "agentToolUse",
+        value: { ...value, name: tool.name, ...decided(tool.policy), ...unasked },
+      };
     default:
       // A name that was never offered runs nowhere; the model is told (settle-call.ts).
       return {
@@ -73,6 +83,7 @@ function callBody(
           name: call.name.slice(0, 128) || "unknown",
           permission: PERMISSION.DENY,
           policy: "unknown_tool",
+          ...unasked,
         },
       };
   }

@@ -2,7 +2,7 @@ import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import { newId } from "../../common/ids/new-id.ts";
 import { FAILURES } from "../domain/failures.ts";
 import { CONTEXT_STRATEGY, projectRequest } from "../domain/project-request.ts";
-import { PART } from "../domain/proto-values.ts";
+import { PART, PURPOSE } from "../domain/proto-values.ts";
 import { sha256 } from "../domain/sha256.ts";
 import { toolCatalog } from "../domain/tool-catalog.ts";
 import type { NewEvent } from "../ports/event-log.ts";
@@ -83,6 +83,9 @@ function spanStart(ctx: DriveContext, body: Buffer, attempt: number): NewEvent {
       contextStrategy: CONTEXT_STRATEGY,
       requestSha256: sha256(body),
       attempt,
+      purpose: PURPOSE.TURN,
+      stablePrefixBytes: 0n,
+      stablePrefixSha256: Buffer.alloc(0),
     },
   });
 }

@@ -1,6 +1,6 @@
 import type { Failure } from "../domain/failures.ts";
 import { CONTEXT_STRATEGY } from "../domain/project-request.ts";
-import { RETRY, STOP } from "../domain/proto-values.ts";
+import { PURPOSE, RETRY, STOP } from "../domain/proto-values.ts";
 import type { Call } from "../domain/session-state.ts";
 import type { NewEvent } from "../ports/event-log.ts";
 import type { DriveContext } from "./drive-context.ts";
@@ -39,6 +39,9 @@ function consumeInput(ctx: DriveContext, reason: string): NewEvent[] {
       contextStrategy: CONTEXT_STRATEGY,
       requestSha256: Buffer.alloc(0),
       attempt: 1,
+      purpose: PURPOSE.TURN,
+      stablePrefixBytes: 0n,
+      stablePrefixSha256: Buffer.alloc(0),
     },
   });
   return [start, failedSpanEnd(start.id, reason)];

@@ -1,4 +1,5 @@
-import { implement } from "../../common/grpc/handlers.ts";
+import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import { clientStream, implement, serverStream, unary } from "../../common/grpc/handlers.ts";
 import { SessionServiceService } from "../../gen/ganglion/session/v1/session_service.ts";
 import type { Deps } from "./deps.ts";
 import { acquireLease } from "./session/acquire-lease.ts";
@@ -16,6 +17,11 @@ import { releaseLease } from "./session/release-lease.ts";
 import { updateSession } from "./session/update-session.ts";
 import { watchEvents } from "./session/watch-events.ts";
 import { watchRunnable } from "./session/watch-runnable.ts";
+
+// Filled in one by one; refused by name until then.
+const notYet = (): never => {
+  throw new GanglionError({ code: "UNIMPLEMENTED", reason: "NOT_SERVED_HERE", message: "not served yet" });
+};
 
 /** SessionService with its handlers. */
 export const sessionService = (deps: Deps) =>
@@ -35,4 +41,17 @@ export const sessionService = (deps: Deps) =>
     releaseLease: releaseLease(deps),
     getLease: getLease(deps),
     watchRunnable: watchRunnable(deps),
+    forkSession: unary(async () => notYet()),
+    killSession: unary(async () => notYet()),
+    // biome-ignore lint/correctness/useYield: it only refuses
+    subscribePreviews: serverStream(async function* () {
+      notYet();
+    }),
+    putPayload: clientStream(async () => notYet()),
+    // biome-ignore lint/correctness/useYield: it only refuses
+    getPayload: serverStream(async function* () {
+      notYet();
+    }),
+    putCheckpoint: unary(async () => notYet()),
+    getCheckpoint: unary(async () => notYet()),
   });

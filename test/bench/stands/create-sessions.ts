@@ -44,6 +44,7 @@ export async function createSessions(door: Door, count: number, definition: obje
         vaultIds: [],
         initialEvents: [],
         workspaceId: "",
+        budget: undefined,
       });
       ids.push(session?.id ?? "");
     }

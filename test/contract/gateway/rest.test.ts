@@ -255,6 +255,8 @@ describe("the REST API", () => {
           inputJson: Buffer.from(input),
           permission: 1,
           policy: "always_allow",
+          evaluationReason: "",
+          evaluator: "",
         },
       }),
     ];
@@ -300,6 +302,9 @@ describe("the REST API", () => {
         contextStrategy: "",
         requestSha256: Buffer.alloc(0),
         attempt: 1,
+        purpose: 0,
+        stablePrefixBytes: 0n,
+        stablePrefixSha256: Buffer.alloc(0),
       },
     });
     log = [userMessage(1n, "read"), userMessage(2n, "not yet"), start];
@@ -357,6 +362,10 @@ describe("the REST API", () => {
 });
 
 const EMPTY_SESSION = {
+  budget: undefined,
+  listCostMicrocents: undefined,
+  forkedFromSessionId: "",
+  forkedAtPosition: 0n,
   id: "",
   workspaceId: "wrkspc_a",
   status: 1 as const,

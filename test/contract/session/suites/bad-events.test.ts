@@ -204,6 +204,8 @@ export function badEventsSuite(kit: () => SessionKit): void {
       inputJson: json({}),
       permission: 1,
       policy: "",
+      evaluationReason: "",
+      evaluator: "",
     } as const;
     const result = {
       toolUseId: "x",
@@ -304,6 +306,9 @@ export function badEventsSuite(kit: () => SessionKit): void {
             contextStrategy: "",
             requestSha256: Buffer.alloc(0),
             attempt: 1,
+            purpose: 0,
+            stablePrefixBytes: 0n,
+            stablePrefixSha256: Buffer.alloc(0),
           },
         }),
       ],
