@@ -24,8 +24,13 @@ export function connectMesh(stateDir: string): Mesh {
   const path = meshFiles(stateDir).clientEnv;
   const env = readClientEnv(path);
   const { GANGLION_GRPC_ADDR: address, GANGLION_CERT: certificate } = env ?? {};
-  if (!env || !address || !certificate) {
-    throw new CliError(`no mesh was started here (${path} is missing)`, EXIT.noInput, "ganglion up");
+  if (!env) throw new CliError(`no mesh was started here (${path} is missing)`, EXIT.noInput, "ganglion up");
+  if (!address || !certificate) {
+    throw new CliError(
+      `${path} is damaged: it names no address or no certificate`,
+      EXIT.noInput,
+      "ganglion down, then ganglion up writes it anew",
+    );
   }
   const tls = new TlsBundle(dirname(certificate));
   const made: { close(): void }[] = [];

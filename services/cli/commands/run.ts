@@ -4,7 +4,7 @@ import { connectMesh, type Mesh } from "../client/connect-mesh.ts";
 import { ensureAgent, ensureEnvironment } from "../client/ensure-runner.ts";
 import { insist } from "../client/insist.ts";
 import { watchSession } from "../client/watch-session.ts";
-import { EXIT } from "../terminal/exit-codes.ts";
+import { CliError, EXIT } from "../terminal/exit-codes.ts";
 import { showEvent, upstreamOf } from "../terminal/show-events.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import type { Command } from "./command.ts";
@@ -29,8 +29,9 @@ export const run: Command = {
   },
   arity: [1, 1],
   run: async ({ positionals, options, stateDir, terminal }) => {
-    const mesh = connectMesh(stateDir);
     const task = positionals[0] as string;
+    if (task.trim() === "") throw new CliError("the task is empty", EXIT.usage);
+    const mesh = connectMesh(stateDir);
     try {
       const text = (value: string | boolean | undefined) => (typeof value === "string" ? value : undefined);
       const [sessionId, after] = text(options.session)

@@ -1,5 +1,5 @@
 import { get } from "node:http";
-import { connectMesh } from "../client/connect-mesh.ts";
+import { connectMesh, type Mesh } from "../client/connect-mesh.ts";
 import { type Finding, ill, well } from "./finding.ts";
 import type { MeshReport } from "./mesh-report.ts";
 
@@ -30,8 +30,14 @@ function examineRest(port: number): Promise<Finding> {
 
 async function examineGrpc(stateDir: string, port: number): Promise<Finding> {
   const part = "gRPC";
+  let mesh: Mesh;
   try {
-    const mesh = connectMesh(stateDir);
+    mesh = connectMesh(stateDir);
+  } catch (error) {
+    // What is at fault is what a client is told to use, not the door.
+    return ill("client.env", (error as Error).message, "ganglion down, then ganglion up writes it anew");
+  }
+  try {
     try {
       await mesh.agents.listAgents(
         {

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { userInfo } from "node:os";
 import { VERSION } from "../../common/version.ts";
 import { installLine, missingPackages } from "../up/debian-packages.ts";
 import { type Finding, ill, weak, well } from "./finding.ts";
@@ -24,8 +25,10 @@ export function examineMachine(report: MeshReport | undefined): Finding[] {
           "start as root: sudo ganglion up",
         ),
   );
+  const { username, uid } = userInfo();
+  const owner = separateUser ? { name: "ganglion-sandbox" } : { name: username, uid };
   findings.push(
-    !separateUser || !hasSubIds("ganglion-sandbox")
+    !hasSubIds(owner)
       ? weak(
           "hands",
           "hands share the user of the sandbox: only namespaces keep them apart",
@@ -45,12 +48,15 @@ export function examineMachine(report: MeshReport | undefined): Finding[] {
   return findings;
 }
 
-function hasSubIds(user: string): boolean {
-  try {
-    return readFileSync("/etc/subuid", "utf8")
-      .split("\n")
-      .some((line) => line.startsWith(`${user}:`));
-  } catch {
-    return false;
-  }
+/** What the sandbox service needs to give hands ids of their own: a range in both tables of the host. */
+function hasSubIds(user: { name: string; uid?: number }): boolean {
+  const owners = [`${user.name}:`, ...(user.uid === undefined ? [] : [`${user.uid}:`])];
+  return ["/etc/subuid", "/etc/subgid"].every((table) => {
+    try {
+      const lines = readFileSync(table, "utf8").split("\n");
+      return lines.some((line) => owners.some((owner) => line.startsWith(owner)));
+    } catch {
+      return false;
+    }
+  });
 }

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { request } from "node:https";
 import { join } from "node:path";
 import { meshFiles } from "../up/mesh-files.ts";
@@ -45,7 +45,17 @@ async function examineVault(
   const status = await sealStatus(port, readFileSync(join(meshFiles(stateDir).tls, "ca.pem")));
   if (!status)
     return ill(part.name, "runs but does not answer", `see ${join(meshFiles(stateDir).logs, "vault.log")}`);
-  if (status.sealed) return ill(part.name, "sealed", "ganglion down, then ganglion up unseals it");
+  if (status.sealed) {
+    const keysFile = join(stateDir, "vault", "keys.json");
+    // Nothing but its key opens it, and there is no second one.
+    return existsSync(keysFile)
+      ? ill(part.name, "sealed", "ganglion down, then ganglion up unseals it")
+      : ill(
+          part.name,
+          `sealed, and its unseal key is gone (${keysFile})`,
+          "restore that file from a backup; without it the stored credentials are lost: make clean-state",
+        );
+  }
   return restarted ? weak(part.name, `unsealed${restarted}`) : well(part.name, "unsealed");
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,11 +38,24 @@ describe("the command line without a mesh", function () {
       ["tail", "sesn_1", "--after", "x"],
       ["sessions", "--limit", "0"],
       ["run"],
+      ["run", " "],
       ["certs", "issue", "root", "x", "--out", "y"],
     ]) {
       const { code, stderr } = await runCli(args);
       assert.equal(code, 64, `${args.join(" ")}: ${stderr}`);
       assert.match(stderr, /^ganglion: /);
+    }
+  });
+
+  it("says with 66 that client.env is damaged, and what writes it anew", async () => {
+    const damaged = mkdtempSync(join(tmpdir(), "ganglion-cli-"));
+    try {
+      writeFileSync(join(damaged, "client.env"), "ANTHROPIC_BASE_URL=http://127.0.0.1:1\n");
+      const { code, stderr } = await runCli(["sessions", "--state-dir", damaged]);
+      assert.equal(code, 66, stderr);
+      assert.match(stderr, /damaged[\s\S]*try: ganglion down, then ganglion up/);
+    } finally {
+      rmSync(damaged, { recursive: true, force: true });
     }
   });
 
