@@ -1,6 +1,10 @@
 // `make bench`: one JSON object a line on standard output, everything else on standard error. ONLY=<prefix> picks.
 // Ends with 0 only if every picked figure was measured.
 import { appendBenchmark } from "./log/append.ts";
+import { appendLatencyBenchmark } from "./log/append-latency.ts";
+import { sliceBenchmark } from "./log/slice.ts";
+import { tailBenchmark } from "./log/tail.ts";
+import { watchersBenchmark } from "./log/watchers.ts";
 import { executeBenchmark } from "./mesh/execute.ts";
 import { rssBenchmark } from "./mesh/rss.ts";
 import { ttftBenchmark } from "./mesh/ttft.ts";
@@ -21,6 +25,11 @@ const SUITES: Suite[] = [
     appendBenchmark({ figure: "append_c64_ratio", callers: 64, batch: 1 }),
     appendBenchmark({ figure: "append_b16_ratio", callers: 64, batch: 16 }),
     appendBenchmark({ figure: "append_b16_c1_ratio", callers: 1, batch: 16 }),
+    appendLatencyBenchmark,
+    tailBenchmark,
+    watchersBenchmark,
+    // Last: the log of a million events is in the way of nobody then.
+    sliceBenchmark,
   ]),
   // Memory first: the mesh is idle still.
   defineSuite(startMeshStand, [rssBenchmark, executeBenchmark, ttftBenchmark]),

@@ -4,6 +4,7 @@ import { newId } from "../../../services/common/ids/new-id.ts";
 import { SandboxServiceService } from "../../../services/gen/ganglion/sandbox/v1/sandbox_service.ts";
 import type { Benchmark } from "../report/run-suites.ts";
 import { median, type Pair, ratios } from "../report/statistics.ts";
+import { timeOf } from "../report/time-of.ts";
 import type { MeshStand } from "../stands/mesh-stand.ts";
 import { prepareBareJail } from "./bare-jail.ts";
 
@@ -56,9 +57,3 @@ export const executeBenchmark: Benchmark<MeshStand> = {
     report({ name: FIGURE, value, unit: "ratio", baseline, ratio: value, n: PAIRS });
   },
 };
-
-async function timeOf(work: () => Promise<void>): Promise<number> {
-  const begun = performance.now();
-  await work();
-  return performance.now() - begun;
-}

@@ -15,7 +15,7 @@ import { migrate as migrateSession } from "../../../services/session/store/migra
 import { startTestPostgres, type TestPostgres } from "../../kit/postgres.ts";
 import type { CleanUps } from "../report/clean-ups.ts";
 import { type BenchHarness, startBenchHarness } from "./bench-harness.ts";
-import { createSessions } from "./create-sessions.ts";
+import { createSessions, type Door } from "./create-sessions.ts";
 import { openIdentity } from "./identity.ts";
 
 const MAIN = fileURLToPath(new URL("../../../services/session/main.ts", import.meta.url));
@@ -34,6 +34,8 @@ export interface LogStand {
   readonly harness: BenchHarness;
   /** SPIFFE id of the harness: the owner of the leases. */
   readonly owner: string;
+  /** The service's address, and an operator who may ask it. */
+  readonly door: Door;
   /** Makes sessions and leases them. */
   leaseSessions(count: number): Promise<LeasedSession[]>;
 }
@@ -60,15 +62,15 @@ export async function startLogStand(cleanUps: CleanUps, say: (line: string) => v
   });
   cleanUps.add(() => proxy.force());
   const address = await startSession({ postgres, root, proxy: proxy.address, cleanUps });
-  const operator = await openIdentity(issuer, "operator", "bench");
+  const door: Door = { address, service: "session", tls: await openIdentity(issuer, "operator", "bench") };
   const harness = await startBenchHarness(address, await openIdentity(issuer, "harness", HARNESS), cleanUps);
   return {
     cleanUps,
     postgres,
     harness,
     owner: `spiffe://ganglion.local/harness/${HARNESS}`,
+    door,
     leaseSessions: async (count) => {
-      const door = { address, service: "session", tls: operator } as const;
       const ids = await createSessions(door, count, { name: "bench", model: "claude-opus-5-5" });
       const leased: LeasedSession[] = [];
       for (const sessionId of ids) leased.push({ sessionId, epoch: await harness.acquire(sessionId) });
