@@ -1,4 +1,5 @@
 import { type Client, type CallOptions as GrpcCallOptions, Metadata } from "@grpc/grpc-js";
+import { crashPoint } from "../crash/crash-point.ts";
 import { fromStatus } from "../errors/from-status.ts";
 import { GanglionError } from "../errors/ganglion-error.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -97,6 +98,7 @@ export async function callUnary(
   options: CallOptions,
 ): Promise<unknown> {
   const outgoing = new OutgoingCall(dialer, method, options, dialer.timeoutMs);
+  crashPoint("send", method.path);
   return new Promise((resolve, reject) => {
     const call = dialer.client.makeUnaryRequest(
       method.path,
@@ -106,6 +108,7 @@ export async function callUnary(
       outgoing.metadata,
       outgoing.options,
       (error, response) => {
+        crashPoint("receive", method.path);
         const failure = outgoing.end(error ?? undefined);
         if (failure) reject(failure);
         else resolve(response);
@@ -123,6 +126,7 @@ export async function callStreamOnce(
   options: CallOptions,
 ): Promise<unknown> {
   const outgoing = new OutgoingCall(dialer, method, options, dialer.timeoutMs);
+  crashPoint("send", method.path);
   return new Promise((resolve, reject) => {
     let over = false;
     const call = dialer.client.makeClientStreamRequest(
@@ -133,6 +137,7 @@ export async function callStreamOnce(
       outgoing.options,
       (error, response) => {
         over = true;
+        crashPoint("receive", method.path);
         const failure = outgoing.end(error ?? undefined);
         if (failure) reject(failure);
         else resolve(response);
@@ -184,13 +189,17 @@ export async function* callStream(
     });
     return duplex;
   };
+  crashPoint("send", path);
   const call = open();
   // Cancelling after the loop was left reports an error to nobody.
   call.on("error", () => {});
   outgoing.follow(call);
   let failure: unknown;
   try {
-    for await (const message of call) yield message;
+    for await (const message of call) {
+      crashPoint("receive", path);
+      yield message;
+    }
   } catch (error) {
     failure = sendFailure ?? error;
   } finally {

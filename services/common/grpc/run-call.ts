@@ -1,3 +1,4 @@
+import { crashPoint } from "../crash/crash-point.ts";
 import { GanglionError } from "../errors/ganglion-error.ts";
 import { ActiveCall } from "./active-call.ts";
 import type { CallContext } from "./call-context.ts";
@@ -61,7 +62,9 @@ function answerOnce(
     const work = async () => {
       try {
         const ctx = await active.admit();
+        crashPoint("serve", method.path, "received");
         const response = encodeResponse(method, await active.race(run(call, ctx)));
+        crashPoint("serve", method.path, "answering");
         active.succeed();
         callback(null, response);
       } catch (error) {
@@ -87,11 +90,13 @@ function answerStream(
       const writer = new StreamWriter(call, active, state.slowConsumerMs);
       try {
         const ctx = await active.admit();
+        crashPoint("serve", method.path, "received");
         const iterator = run(call, ctx)[Symbol.asyncIterator]();
         try {
           for (;;) {
             const next = await active.race(iterator.next());
             if (next.done) break;
+            crashPoint("serve", method.path, "answering");
             writer.enqueue(encodeResponse(method, next.value));
             last = { message: next.value };
             state.metrics.serverSent.inc(labels);

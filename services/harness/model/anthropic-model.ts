@@ -1,4 +1,5 @@
 import { Anthropic, APIConnectionError, APIError, APIUserAbortError } from "@anthropic-ai/sdk";
+import { crashPoint } from "../../common/crash/crash-point.ts";
 import { PART } from "../domain/proto-values.ts";
 import { type Model, ModelError } from "../ports/model.ts";
 import { modelErrorOf } from "./model-error.ts";
@@ -35,6 +36,7 @@ export function createAnthropicModel({ baseUrl, fetch }: AnthropicModelOptions):
       const progress: AnswerProgress = { usage: undefined, firstTokenMs: undefined };
       let upstream = "";
       try {
+        crashPoint("model.send");
         const response = await client
           .post("/v1/messages", {
             body,
@@ -49,10 +51,12 @@ export function createAnthropicModel({ baseUrl, fetch }: AnthropicModelOptions):
             signal,
           })
           .asResponse();
+        crashPoint("model.receive");
         upstream = response.headers.get("ganglion-model-upstream") ?? "";
         if (!response.body) throw cut();
         const chunks = response.body as unknown as AsyncIterable<Uint8Array>;
         const answer = await readAnswer(readSse(chunks), listener, progress, elapsedMs);
+        crashPoint("model.end");
         return { ...answer, ...progress, upstream };
       } catch (error) {
         const known = explain(error, signal);

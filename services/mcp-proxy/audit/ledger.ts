@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import { crashPoint } from "../../common/crash/crash-point.ts";
 import type { CallClaim, CallEnd, Guard, Ledger, LedgerRecord } from "../domain/ports.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import { stripDatabaseError } from "../store/database-error.ts";
@@ -40,7 +41,10 @@ export function createLedger(pool: Pool, writer: Writer): Ledger {
     const work = async () => {
       // Its caller has been told already; to write it now would announce what will not happen.
       if (Date.now() - since >= WRITE_TIMEOUT_MS) throw proxyError("AUDIT_UNAVAILABLE");
-      return pool.query<Row>({ ...statement, values });
+      crashPoint("pg", statement.name, "before");
+      const result = await pool.query<Row>({ ...statement, values });
+      crashPoint("pg", statement.name, "after");
+      return result;
     };
     try {
       return (await inTime(enter(work))).rows;

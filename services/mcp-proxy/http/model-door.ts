@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { crashPoint } from "../../common/crash/crash-point.ts";
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type { Logger } from "../../common/log/create-logger.ts";
 import type { Tracing } from "../../common/telemetry/tracing.ts";
@@ -96,6 +97,7 @@ async function serve(
     refuse(request, response, error);
     return;
   }
+  crashPoint("model.asked");
   watched.note({ session_id: passage.access.sessionId, proxy_request_id: passage.requestId });
   await forward(deps, {
     passage,
@@ -135,6 +137,7 @@ async function forward(
     abort.signal.throwIfAborted();
     const poolKey = `model ${credential.credentialId} ${credential.version}`;
     const base = new URL(upstream.destination.url).pathname.replace(/\/$/, "");
+    crashPoint("model.send");
     const answer = await exchange(deps.pools.get(upstream.destination, address, poolKey, KEEP_ALIVE_MS), {
       path: base + head.path,
       method: "POST",
@@ -142,6 +145,7 @@ async function forward(
       body,
       signal: abort.signal,
     });
+    crashPoint("model.receive");
     const marks = { "ganglion-model-upstream": upstream.name, "ganglion-request-id": requestId };
     await releaseAnswer({ answer, response, passage, secret: secret.value, marks, signal: abort.signal });
   } catch (error) {

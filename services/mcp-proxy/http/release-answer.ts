@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import { crashPoint } from "../../common/crash/crash-point.ts";
 import type { Passage } from "../domain/passage.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import { createRedactor } from "../domain/redactor.ts";
@@ -64,6 +65,7 @@ export async function releaseAnswer(release: Release): Promise<void> {
     return;
   }
   await passage.finish({ reason: "ok", status: 200, ...counters });
+  crashPoint("model.end");
   response.end();
 }
 
@@ -80,6 +82,7 @@ async function pipe(
       signal.throwIfAborted();
       counters.responseBytes += chunk.length;
       if (counters.responseBytes > MAX_ANSWER_BYTES) throw new UpstreamFailure("too_large");
+      crashPoint("model.pass");
       await write(redactor.push(chunk));
     }
     await write(redactor.flush());

@@ -1,4 +1,5 @@
 import type { Pool, QueryResultRow } from "pg";
+import { crashPoint } from "../../common/crash/crash-point.ts";
 import { stripDatabaseError } from "./database-error.ts";
 
 /** One statement with parameters; `name` makes it prepared once per connection. */
@@ -14,7 +15,10 @@ export async function query<Row extends QueryResultRow>(
   values: unknown[],
 ): Promise<Row[]> {
   try {
-    return (await pool.query<Row>({ ...statement, values })).rows;
+    crashPoint("pg", statement.name, "before");
+    const { rows } = await pool.query<Row>({ ...statement, values });
+    crashPoint("pg", statement.name, "after");
+    return rows;
   } catch (error) {
     throw stripDatabaseError(error);
   }

@@ -1,3 +1,4 @@
+import { crashPoint } from "../../common/crash/crash-point.ts";
 import { exchange, toFailure } from "./exchange.ts";
 import { currentOperation, type McpOperation, release } from "./mcp-operation.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
@@ -38,6 +39,7 @@ export async function mcpFetch(input: string | URL, init: RequestInit = {}): Pro
   let answer: Awaited<ReturnType<typeof exchange>>;
   try {
     const path = url.pathname + url.search;
+    crashPoint("mcp.send");
     answer = await exchange(operation.dispatcher, {
       path,
       method: init.method,
@@ -50,6 +52,7 @@ export async function mcpFetch(input: string | URL, init: RequestInit = {}): Pro
     if (failure.kind === "unreachable") operation.mayHaveSent = wasSent;
     throw failure;
   }
+  crashPoint("mcp.receive");
   operation.status = answer.status;
   refuseStatus(answer.status, answer.discard);
   const returned = new Headers();
@@ -96,6 +99,7 @@ function toStream(
         try {
           const { value, done } = await source.next();
           if (done) {
+            crashPoint("mcp.end");
             controller.close();
             operation.onStreamEnd(undefined, isResumable);
             return;

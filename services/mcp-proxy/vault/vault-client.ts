@@ -1,4 +1,5 @@
 import nodeVault from "node-vault";
+import { crashPoint } from "../../common/crash/crash-point.ts";
 import type { Transport } from "./transport.ts";
 import { kindOfStatus, VaultFailure } from "./vault-failure.ts";
 
@@ -32,10 +33,22 @@ export function createVaultClient(addr: string, transport: Transport): VaultClie
   const withToken = (token: string | undefined) =>
     token === undefined ? {} : { headers: { "X-Vault-Token": token } };
   return {
-    read: (path, token) => strip(client.read(path, withToken(token))),
-    write: (path, data, token) => strip(client.write(path, data, withToken(token))),
+    read: async (path, token) => {
+      crashPoint("vault.read.send");
+      const answer = await strip(client.read(path, withToken(token)));
+      crashPoint("vault.read.receive");
+      return answer;
+    },
+    write: async (path, data, token) => {
+      crashPoint("vault.write.send");
+      const answer = await strip(client.write(path, data, withToken(token)));
+      crashPoint("vault.write.receive");
+      return answer;
+    },
     remove: async (path, token) => {
+      crashPoint("vault.remove.send");
       await strip(client.delete(path, withToken(token)));
+      crashPoint("vault.remove.receive");
     },
     close: () => transport.close(),
   };

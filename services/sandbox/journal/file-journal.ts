@@ -1,6 +1,7 @@
 import { closeSync, fsyncSync, mkdirSync, openSync } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { crashPoint } from "../../common/crash/crash-point.ts";
 import type { ExecutionJournal, JournalEntry, RecordedHand } from "../domain/execution-journal.ts";
 import type { ExecutionResult } from "../domain/execution-result.ts";
 import type { JournalRecord } from "./journal-record.ts";
@@ -138,7 +139,9 @@ export class FileJournal implements ExecutionJournal {
         state,
         this.#state.records((place) => old.read(place)),
       );
+      crashPoint("journal.replace.before");
       await rename(`${path}.new`, path);
+      crashPoint("journal.replace.after");
     } catch (error) {
       await fresh.close();
       throw error;

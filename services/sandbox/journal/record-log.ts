@@ -1,5 +1,6 @@
 import { constants, type FileHandle, open } from "node:fs/promises";
 import { crc32 } from "node:zlib";
+import { crashPoint } from "../../common/crash/crash-point.ts";
 
 const MAGIC = 0x474a4c31;
 const HEADER_BYTES = 20;
@@ -115,8 +116,11 @@ export class RecordLog {
   async #writeBatch(batch: Waiting[]): Promise<void> {
     const frames = batch.map(({ payload }, index) => encodeFrame(payload, this.#batch, index, batch.length));
     try {
+      crashPoint("journal.write.before");
       await writeFully(this.#file, Buffer.concat(frames), this.#size);
+      crashPoint("journal.write.after");
       await this.#file.datasync();
+      crashPoint("journal.sync.after");
     } catch (error) {
       await this.#takeBack(error as Error);
       for (const waiting of batch) waiting.reject(error as Error);

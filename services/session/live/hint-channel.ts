@@ -1,4 +1,5 @@
 import pg from "pg";
+import { crashPoint } from "../../common/crash/crash-point.ts";
 import type { Logger } from "../../common/log/create-logger.ts";
 import { type ConnectionSource, connectionConfig } from "../store/database.ts";
 
@@ -126,11 +127,13 @@ export class HintChannel {
     this.#isSending = true;
     try {
       while (this.#client && this.#pending.size > 0) {
+        crashPoint("pg.hint.before");
         await this.#client.query({
           name: "hint",
           text: `SELECT pg_notify('${CHANNEL}', $1)`,
           values: [this.#take()],
         });
+        crashPoint("pg.hint.after");
       }
     } catch {
       // Lost hints cost their readers the wait for the next look, nothing else.

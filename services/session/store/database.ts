@@ -1,4 +1,5 @@
 import pg from "pg";
+import { crashPoint } from "../../common/crash/crash-point.ts";
 import { databaseUnavailable, mapPgError, sqlState } from "./pg-error.ts";
 import { Slots } from "./slots.ts";
 
@@ -90,7 +91,9 @@ export class Database {
       await client.query("BEGIN");
       try {
         const result = await work({ run: (statement, values) => query(client, statement, values) });
+        crashPoint("pg.commit.before");
         await client.query("COMMIT");
+        crashPoint("pg.commit.after");
         return result;
       } catch (error) {
         await client.query("ROLLBACK");
@@ -150,11 +153,13 @@ async function query(
   statement: Statement,
   values: readonly unknown[],
 ): Promise<Row[]> {
+  crashPoint("pg", statement.name, "before");
   const result = await client.query({
     name: statement.name,
     text: statement.text,
     values: values as unknown[],
   });
+  crashPoint("pg", statement.name, "after");
   if (!result) throw databaseUnavailable("no answer");
   return result.rows;
 }

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from "node:stream";
+import { crashPoint } from "../../../common/crash/crash-point.ts";
 import { HandLostError } from "../../domain/hand-driver.ts";
 import { encodeFrame, FrameReader } from "../../hand-agent/frames.ts";
 import type { FromAgent, ToAgent, ToolResult } from "../../hand-agent/protocol.ts";
@@ -80,6 +81,7 @@ export class AgentClient {
     return new Promise<ToolResult>((resolve, reject) => {
       this.#pending.set(id, { resolve, reject, timeoutMs });
       this.#lastHeard = Date.now();
+      crashPoint("hand.send.call");
       this.send({ type: "call", id, name, input, timeoutMs });
       if (signal.aborted) onAbort();
       else signal.addEventListener("abort", onAbort, { once: true });
@@ -101,6 +103,7 @@ export class AgentClient {
   }
 
   #receive(frame: FromAgent): void {
+    crashPoint("hand.receive", frame.type);
     this.#lastHeard = Date.now();
     if (frame.type === "ready") this.#ready.resolve();
     else if (frame.type === "started") this.#onStarted(frame.id);

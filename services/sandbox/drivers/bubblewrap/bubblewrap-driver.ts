@@ -12,6 +12,7 @@ import {
 import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { crashPoint } from "../../../common/crash/crash-point.ts";
 import {
   type DrivenHand,
   type DriverCapabilities,
@@ -129,6 +130,7 @@ export class BubblewrapDriver implements HandDriver {
     resources: HandResources,
     cleanUp: () => Promise<void>,
   ): Promise<DrivenHand> {
+    crashPoint("hand.make.before");
     mkdirSync(folder, { mode: 0o700 });
     // Open only until the hand's user has made its work folder in it.
     if (slot) chmodSync(folder, 0o733);
@@ -152,6 +154,7 @@ export class BubblewrapDriver implements HandDriver {
       await jail.kill();
       throw error;
     }
+    crashPoint("hand.make.after");
     return hand;
   }
 
