@@ -12,6 +12,7 @@ import { ProxyBindings } from "./clients/proxy-bindings.ts";
 import { sessionFields } from "./config.ts";
 import { Feeds } from "./live/feeds.ts";
 import { HintChannel } from "./live/hint-channel.ts";
+import { Housekeeping } from "./live/housekeeping.ts";
 import { RunnableMonitor } from "./live/runnable-monitor.ts";
 import { agentService } from "./rpc/agent-service.ts";
 import { apiKeyService } from "./rpc/api-key-service.ts";
@@ -21,12 +22,14 @@ import { loadEventRules } from "./rpc/load-event-rules.ts";
 import { sessionService } from "./rpc/session-service.ts";
 import { PgAgentStore } from "./store/agent-store.ts";
 import { PgApiKeyStore } from "./store/api-key-store.ts";
+import { PgCheckpointStore } from "./store/checkpoint-store.ts";
 import { connectionSource } from "./store/connection-source.ts";
 import { Database } from "./store/database.ts";
 import { PgEnvironmentStore } from "./store/environment-store.ts";
 import { encodeNewEvent } from "./store/event-codec.ts";
 import { PgLeaseStore } from "./store/lease-store.ts";
 import { PgLogStore } from "./store/log-store.ts";
+import { PgPayloadStore } from "./store/payload-store.ts";
 import { PgRequestIds } from "./store/request-ids.ts";
 import { PgSessionStore } from "./store/session-store.ts";
 
@@ -87,11 +90,15 @@ const runnable: RunnableMonitor = new RunnableMonitor(leases, config.GANGLION_HE
 const bindings = createClient(BindingServiceService, config.GANGLION_PROXY_ADDR, tls, "mcp-proxy");
 
 const apiKeys = new PgApiKeyStore(database);
+const payloads = new PgPayloadStore(database);
+const housekeeping = new Housekeeping(payloads);
 
 const deps: Deps = {
   log: logStore,
   sessions: new PgSessionStore(database, actor),
   leases,
+  payloads,
+  checkpoints: new PgCheckpointStore(database),
   agents: new PgAgentStore(database),
   environments: new PgEnvironmentStore(database),
   apiKeys,
@@ -123,6 +130,7 @@ await startServer({
   onStopped: async () => {
     feeds.close();
     runnable.close();
+    housekeeping.close();
     bindings.close();
     await Promise.all([hints.close(), database.close()]);
     tls.close();

@@ -128,3 +128,23 @@ export function leaseHeld(owner: string, epoch: bigint): GanglionError {
     metadata: { owner, epoch: epoch.toString() },
   });
 }
+
+/** NOT_FOUND for content that the session does not have. */
+export function payloadNotFound(payloadId: string): GanglionError {
+  return new GanglionError({
+    code: "NOT_FOUND",
+    reason: "PAYLOAD_NOT_FOUND",
+    message: "the session has no payload with this id",
+    metadata: { payload_id: payloadId },
+  });
+}
+
+/** INVALID_ARGUMENT for content that is not what is said of it. */
+export function payloadMismatch(payloadId: string, how: string): GanglionError {
+  return new GanglionError({
+    code: "INVALID_ARGUMENT",
+    reason: "PAYLOAD_MISMATCH",
+    message: `the payload is not what is said of it: ${how}`,
+    metadata: { payload_id: payloadId },
+  });
+}

@@ -12,6 +12,15 @@ export function checkId(violations: Violations, field: string, value: string): v
   violations.string(field, value, { required: true, pattern: ID, patternMeans: "an id" });
 }
 
+/** Checks the name and version of a fold. */
+export function checkFormat(violations: Violations, value: string): void {
+  violations.string("format", value, {
+    required: true,
+    pattern: /^[\x21-\x7e]{1,64}$/,
+    patternMeans: "1 to 64 printable characters",
+  });
+}
+
 /** Checks text that is stored as such: bounded, without U+0000. */
 export function checkText(violations: Violations, field: string, value: string, maxLength: number): void {
   violations.check([...value].length <= maxLength, field, `is longer than ${maxLength} characters`);

@@ -2,8 +2,10 @@ import type { Append } from "../domain/append.ts";
 import type { EventRules } from "../domain/events/event-rules.ts";
 import type { Feeds } from "../live/feeds.ts";
 import type { RunnableMonitor } from "../live/runnable-monitor.ts";
+import type { CheckpointStore } from "../ports/checkpoint-store.ts";
 import type { LeaseStore } from "../ports/lease-store.ts";
 import type { LogStore } from "../ports/log-store.ts";
+import type { PayloadStore } from "../ports/payload-store.ts";
 import type {
   AgentStore,
   ApiKeyStore,
@@ -19,6 +21,8 @@ export interface Deps {
   readonly log: LogStore;
   readonly sessions: SessionStore;
   readonly leases: LeaseStore;
+  readonly payloads: PayloadStore;
+  readonly checkpoints: CheckpointStore;
   readonly agents: AgentStore;
   readonly environments: EnvironmentStore;
   readonly apiKeys: ApiKeyStore;

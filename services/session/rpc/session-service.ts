@@ -1,5 +1,5 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
-import { clientStream, implement, serverStream, unary } from "../../common/grpc/handlers.ts";
+import { implement, serverStream, unary } from "../../common/grpc/handlers.ts";
 import { SessionServiceService } from "../../gen/ganglion/session/v1/session_service.ts";
 import type { Deps } from "./deps.ts";
 import { acquireLease } from "./session/acquire-lease.ts";
@@ -7,12 +7,16 @@ import { archiveSession } from "./session/archive-session.ts";
 import { createSession } from "./session/create-session.ts";
 import { deleteSession } from "./session/delete-session.ts";
 import { emitEvents } from "./session/emit-events.ts";
+import { getCheckpoint } from "./session/get-checkpoint.ts";
 import { getEvents } from "./session/get-events.ts";
 import { getLease } from "./session/get-lease.ts";
+import { getPayload } from "./session/get-payload.ts";
 import { getSession } from "./session/get-session.ts";
 import { harnessHeartbeat } from "./session/harness-heartbeat.ts";
 import { listSessions } from "./session/list-sessions.ts";
 import { publishPreviews } from "./session/publish-previews.ts";
+import { putCheckpoint } from "./session/put-checkpoint.ts";
+import { putPayload } from "./session/put-payload.ts";
 import { releaseLease } from "./session/release-lease.ts";
 import { updateSession } from "./session/update-session.ts";
 import { watchEvents } from "./session/watch-events.ts";
@@ -47,11 +51,8 @@ export const sessionService = (deps: Deps) =>
     subscribePreviews: serverStream(async function* () {
       notYet();
     }),
-    putPayload: clientStream(async () => notYet()),
-    // biome-ignore lint/correctness/useYield: it only refuses
-    getPayload: serverStream(async function* () {
-      notYet();
-    }),
-    putCheckpoint: unary(async () => notYet()),
-    getCheckpoint: unary(async () => notYet()),
+    putPayload: putPayload(deps),
+    getPayload: getPayload(deps),
+    putCheckpoint: putCheckpoint(deps),
+    getCheckpoint: getCheckpoint(deps),
   });

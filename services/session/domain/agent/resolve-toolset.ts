@@ -96,9 +96,8 @@ function resolveSetting(shape: Shape, path: string, config: Json, byDefault: Def
 function resolvePolicy(shape: Shape, path: string, value: unknown, byDefault: DefaultConfig): Policy {
   if (value === undefined || value === null) return { ...byDefault.permission_policy };
   const policy = shape.object(path, value, ["type"]);
-  if (policy?.type === "auto") shape.wrong(`${path}.type`, "auto is not supported yet");
-  else if (policy) {
-    const type = shape.oneOf(`${path}.type`, policy.type, ["always_allow", "always_ask"]);
+  if (policy) {
+    const type = shape.oneOf(`${path}.type`, policy.type, ["always_allow", "always_ask", "auto"]);
     if (type) return { type };
   }
   return { ...byDefault.permission_policy };

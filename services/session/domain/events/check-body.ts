@@ -1,6 +1,7 @@
 import type { Violations } from "../../../common/errors/violations.ts";
 import type { PayloadRef } from "../../../gen/ganglion/types/v1/content.ts";
 import type { Event } from "../../../gen/ganglion/types/v1/event.ts";
+import { checkPayloadRef } from "../payload-rules.ts";
 import {
   checkBlock,
   checkBlocks,
@@ -135,5 +136,5 @@ function checkResult(violations: Violations, path: string, value: Result): void 
   violations.check(value.outcome >= 1 && value.outcome <= LAST_OUTCOME, `${path}.outcome`, "is required");
   if (value.durationMs !== undefined)
     violations.integer(`${path}.duration_ms`, value.durationMs, { min: 0n });
-  violations.check(value.fullOutput === undefined, `${path}.full_output`, "is not supported yet");
+  if (value.fullOutput) checkPayloadRef(violations, `${path}.full_output`, value.fullOutput);
 }

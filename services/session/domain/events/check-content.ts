@@ -1,6 +1,7 @@
 import type { Violations } from "../../../common/errors/violations.ts";
 import type { ContentBlock } from "../../../gen/ganglion/types/v1/content.ts";
 import { isObject, type Json, parseJson } from "../json-shape.ts";
+import { checkPayloadRef } from "../payload-rules.ts";
 
 /** Kinds of blocks that a client may send in a message. */
 export const MESSAGE_BLOCKS: readonly string[] = ["text", "image", "document"];
@@ -30,7 +31,8 @@ export function checkBlock(
   if (block.type === "" || block.type.length > 64)
     violations.add(`${path}.type`, "must be 1 to 64 characters");
   if (block.data?.$case === "payload") {
-    violations.add(`${path}.payload`, "is not supported yet");
+    // What it holds is looked at once it is known to be there.
+    checkPayloadRef(violations, `${path}.payload`, block.data.value);
     return undefined;
   }
   if (block.data?.$case !== "json") {
@@ -44,6 +46,19 @@ export function checkBlock(
   }
   if (value.type !== block.type) violations.add(`${path}.json`, "must have the block's type");
   return value;
+}
+
+/** checkDocument checks a block's document that is stored beside the log; `kinds` are those that a client may send, null = any. */
+export function checkDocument(
+  violations: Violations,
+  path: string,
+  block: ContentBlock,
+  document: Uint8Array,
+  kinds: readonly string[] | null,
+): void {
+  const data = { $case: "json" as const, value: Buffer.from(document) };
+  const value = checkBlock(violations, path, { ...block, data });
+  if (value && kinds) checkClientKind(violations, path, block.type, value, kinds);
 }
 
 /** checkBlocks checks the blocks of a harness: any kind, at most `max`. */
@@ -70,10 +85,19 @@ export function checkClientBlocks(
   blocks.slice(0, 100).forEach((block, index) => {
     const at = `${path}[${index}]`;
     const value = checkBlock(violations, at, block);
-    if (!value) return;
-    if (!kinds.includes(block.type)) violations.add(`${at}.type`, `must be one of ${kinds.join(", ")}`);
-    else checkKind(violations, `${at}.json`, block.type, value);
+    if (value) checkClientKind(violations, at, block.type, value, kinds);
   });
+}
+
+function checkClientKind(
+  violations: Violations,
+  path: string,
+  type: string,
+  value: Json,
+  kinds: readonly string[],
+): void {
+  if (!kinds.includes(type)) violations.add(`${path}.type`, `must be one of ${kinds.join(", ")}`);
+  else checkKind(violations, `${path}.json`, type, value);
 }
 
 function checkKind(violations: Violations, path: string, kind: string, value: Json): void {

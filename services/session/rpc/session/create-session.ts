@@ -14,6 +14,7 @@ import { Event } from "../../../gen/ganglion/types/v1/event.ts";
 import type { Definition } from "../../domain/agent/definition.ts";
 import { sessionAgent } from "../../domain/agent/session-agent.ts";
 import { idReused, notFound, sessionNotFound } from "../../domain/errors.ts";
+import { payloadRefs } from "../../domain/events/payload-refs.ts";
 import { checkMetadataPair, METADATA_MAX_PAIRS, Shape } from "../../domain/json-shape.ts";
 import type { FirstEvent, NewSession, RequestKey } from "../../ports/session-store.ts";
 import { encodeNewEvent } from "../../store/event-codec.ts";
@@ -92,6 +93,9 @@ function checkCreateSession(request: CreateSessionRequest): void {
       "must be a user.message",
     );
   });
+  for (const { path } of payloadRefs("initial_events", request.initialEvents)) {
+    violations.add(path, "names content that a session which is not there yet cannot have");
+  }
   violations.throwIfAny();
 }
 

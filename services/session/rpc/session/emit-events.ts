@@ -22,11 +22,13 @@ import { toTimestamp } from "../../store/pg-time.ts";
 import { actorOf, callerOf } from "../caller-of.ts";
 import { checkId } from "../check-request.ts";
 import type { Deps } from "../deps.ts";
+import { checkPayloads } from "./check-payloads.ts";
 
 /** Appends events. */
 export const emitEvents = (deps: Deps) =>
   unary<EmitEventsRequest, EmitEventsResponse>(async (request, ctx) => {
     const append = parseEmitEvents(request, ctx, deps.rules);
+    await checkPayloads(deps.payloads, append, request.events, ctx.signal);
     const done = await deps.log.append(append, ctx.signal);
     ctx.note({ position: done.head, events: append.events.length });
     return {

@@ -113,7 +113,7 @@ export function badEventsSuite(kit: () => SessionKit): void {
         message(block("document", { source: { type: "url", url: "https://outside.example/a.pdf" } })),
       ],
       [
-        "events[0].user_message.content[0].payload",
+        "events[0].user_message.content[0].payload.content_type",
         message({
           type: "text",
           data: {
