@@ -19,7 +19,10 @@ export const getEvents = (deps: Deps) =>
   unary<GetEventsRequest, GetEventsResponse>(async (request, ctx) => {
     const scope = scopeOf(callerOf(ctx));
     const query = parseGetEvents(request, scope);
-    const bounded = request.aroundEventId === "" ? query : await around(deps, request, query, ctx.signal);
+    const bounded =
+      request.aroundEventId === ""
+        ? await between(deps, request, query, ctx.signal)
+        : await around(deps, request, query, ctx.signal);
     const slice = await deps.log.read(bounded, ctx.signal);
     if (!slice) throw sessionNotFound(request.sessionId);
     if (request.afterPosition > slice.head) throw positionAheadOfLog(slice.head);
@@ -37,6 +40,8 @@ function parseGetEvents(request: GetEventsRequest, scope: string | null): SliceQ
     order,
     aroundEventId,
     aroundCount,
+    fromEventId,
+    toEventId,
   } = request;
   const violations = new Violations();
   checkId(violations, "session_id", sessionId);
@@ -61,6 +66,14 @@ function parseGetEvents(request: GetEventsRequest, scope: string | null): SliceQ
       "cannot be used together with around_event_id",
     );
   }
+  checkEnd(violations, "from_event_id", fromEventId, {
+    around_event_id: aroundEventId !== "",
+    after_position: afterPosition !== 0n,
+  });
+  checkEnd(violations, "to_event_id", toEventId, {
+    around_event_id: aroundEventId !== "",
+    before_position: beforePosition !== 0n,
+  });
   violations.throwIfAny();
   return {
     sessionId,
@@ -72,6 +85,14 @@ function parseGetEvents(request: GetEventsRequest, scope: string | null): SliceQ
     limit: limit === 0 ? 100 : limit,
     maxBytes: maxBytes === 0 ? MAX_PAGE_BYTES : maxBytes,
   };
+}
+
+// An end of the slice that is named by its event, and what says the same already.
+function checkEnd(violations: Violations, field: string, id: string, others: Record<string, boolean>): void {
+  if (id === "") return;
+  checkId(violations, field, id);
+  for (const [other, isThere] of Object.entries(others))
+    violations.check(!isThere, field, `cannot be used together with ${other}`);
 }
 
 /** Checks a filter of event types. */
@@ -94,12 +115,7 @@ async function around(
   signal: AbortSignal,
 ): Promise<SliceQuery> {
   const count = BigInt(request.aroundCount === 0 ? 10 : request.aroundCount);
-  const at = await deps.log.positionOf(query.sessionId, query.scope, request.aroundEventId, signal);
-  if (at === undefined) {
-    const exists = await deps.log.read({ ...query, limit: 1, maxBytes: 1 }, signal);
-    if (!exists) throw sessionNotFound(query.sessionId);
-    throw eventNotFound(request.aroundEventId);
-  }
+  const at = await positionOf(deps, query, request.aroundEventId, signal);
   const after = at - count - 1n;
   return {
     ...query,
@@ -107,4 +123,32 @@ async function around(
     before: at + count + 1n,
     limit: request.limit === 0 ? 201 : query.limit,
   };
+}
+
+// From one event to another: both are in the slice.
+async function between(
+  deps: Deps,
+  { fromEventId, toEventId }: GetEventsRequest,
+  query: SliceQuery,
+  signal: AbortSignal,
+): Promise<SliceQuery> {
+  const from = fromEventId === "" ? undefined : await positionOf(deps, query, fromEventId, signal);
+  const to = toEventId === "" ? undefined : await positionOf(deps, query, toEventId, signal);
+  return {
+    ...query,
+    after: from === undefined ? query.after : from - 1n,
+    before: to === undefined ? query.before : to + 1n,
+  };
+}
+
+async function positionOf(
+  deps: Deps,
+  { sessionId, scope, ...query }: SliceQuery,
+  eventId: string,
+  signal: AbortSignal,
+): Promise<bigint> {
+  const at = await deps.log.positionOf(sessionId, scope, eventId, signal);
+  if (at !== undefined) return at;
+  const exists = await deps.log.read({ ...query, sessionId, scope, limit: 1, maxBytes: 1 }, signal);
+  throw exists ? eventNotFound(eventId) : sessionNotFound(sessionId);
 }

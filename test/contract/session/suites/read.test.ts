@@ -8,6 +8,7 @@ import {
   event,
   makeFixture,
   refused,
+  refusedField,
   type SessionKit,
   same,
   userMessage,
@@ -71,6 +72,64 @@ export function readSuite(kit: () => SessionKit): void {
         get({ sessionId: "sesn_none", aroundEventId: "sevt_none" }),
         refused("NOT_FOUND", "SESSION_NOT_FOUND"),
       );
+    });
+
+    it("reads from one event to another, both of them in it", async () => {
+      same(await positions({ fromEventId: "sevt_28" }), range(28, 31));
+      same(await positions({ toEventId: "sevt_3" }), range(1, 3));
+      same(await positions({ fromEventId: "sevt_5", toEventId: "sevt_8" }), range(5, 8));
+      same(await positions({ fromEventId: "sevt_5", toEventId: "sevt_5" }), [5]);
+      same(await positions({ fromEventId: "sevt_8", toEventId: "sevt_5" }), []);
+      same(await positions({ fromEventId: "sevt_5", beforePosition: 8n }), [5, 6, 7]);
+      same(await positions({ afterPosition: 4n, toEventId: "sevt_7" }), [5, 6, 7]);
+      const descending = { fromEventId: "sevt_5", toEventId: "sevt_8", order: SortOrder.SORT_ORDER_DESC };
+      same(await positions(descending), [8, 7, 6, 5]);
+      same(await positions({ fromEventId: "sevt_5", types: ["user.interrupt"] }), [31]);
+    });
+
+    it("pages of a slice between two events go on from the last one's position, in both directions", async () => {
+      const up: number[] = [];
+      let next: Partial<GetEventsRequest> = { fromEventId: "sevt_5", toEventId: "sevt_20", limit: 7 };
+      for (let hasMore = true; hasMore; ) {
+        const page = await get(next);
+        up.push(...page.events.map(({ position }) => Number(position)));
+        hasMore = page.hasMore;
+        next = { afterPosition: BigInt(up.at(-1) ?? 0), toEventId: "sevt_20", maxBytes: 1200 };
+      }
+      same(up, range(5, 20));
+      const down: number[] = [];
+      next = { fromEventId: "sevt_5", toEventId: "sevt_20", limit: 7, order: SortOrder.SORT_ORDER_DESC };
+      for (let hasMore = true; hasMore; ) {
+        const page = await get(next);
+        down.push(...page.events.map(({ position }) => Number(position)));
+        hasMore = page.hasMore;
+        next = {
+          fromEventId: "sevt_5",
+          beforePosition: BigInt(down.at(-1) ?? 0),
+          limit: 7,
+          order: SortOrder.SORT_ORDER_DESC,
+        };
+      }
+      same(down, range(5, 20).reverse());
+    });
+
+    it("refuses an end that is not in the log, and one that is named twice", async () => {
+      for (const wrong of [{ fromEventId: "sevt_none" }, { toEventId: "sevt_none" }]) {
+        await assert.rejects(get(wrong), refused("NOT_FOUND", "EVENT_NOT_FOUND"));
+        await assert.rejects(
+          get({ ...wrong, sessionId: "sesn_none" }),
+          refused("NOT_FOUND", "SESSION_NOT_FOUND"),
+        );
+      }
+      for (const [field, wrong] of [
+        ["from_event_id", { fromEventId: "sevt_5", afterPosition: 1n }],
+        ["from_event_id", { fromEventId: "sevt_5", aroundEventId: "sevt_5" }],
+        ["to_event_id", { toEventId: "sevt_5", beforePosition: 9n }],
+        ["to_event_id", { toEventId: "sevt_5", aroundEventId: "sevt_5" }],
+        ["from_event_id", { fromEventId: "a b" }],
+      ] as const) {
+        await assert.rejects(get(wrong), refusedField(field));
+      }
     });
 
     it("refuses a reader that is ahead of the log, with the head", async () => {
