@@ -1,5 +1,5 @@
 import { commonFields } from "../common/config/common-fields.ts";
-import { hostPort, integer } from "../common/config/fields.ts";
+import { hostPort, integer, optional, path } from "../common/config/fields.ts";
 
 /** Settings of a harness. It has no setting that could hold a secret. */
 export const harnessFields = {
@@ -18,5 +18,15 @@ export const harnessFields = {
     "longest time between two looks for work without a hint",
     { min: 50, max: 60_000 },
     1000,
+  ),
+  GANGLION_HARNESS_EVALUATOR: optional(
+    path(
+      'a module whose default export decides on calls under the permission policy "auto"; absent = the built-in rules/1',
+    ),
+  ),
+  GANGLION_HARNESS_EVALUATOR_MS: integer(
+    "how long the evaluator may take over one call before a person is asked",
+    { min: 10, max: 60_000 },
+    5000,
   ),
 };

@@ -1,4 +1,4 @@
-import { loadConfig } from "../common/config/load-config.ts";
+import { EXIT_CONFIG, loadConfig } from "../common/config/load-config.ts";
 import { startServer } from "../common/grpc/start-server.ts";
 import { createLogger } from "../common/log/create-logger.ts";
 import { createMetrics } from "../common/telemetry/metrics.ts";
@@ -13,11 +13,15 @@ import { createGrpcPreviews } from "./clients/grpc-previews.ts";
 import { createGrpcTokens } from "./clients/grpc-tokens.ts";
 import { createServiceClients } from "./clients/service-clients.ts";
 import { harnessFields } from "./config.ts";
+import { rulesEvaluator } from "./domain/rules-evaluator.ts";
 import { Harness } from "./driver/harness.ts";
+import { loadEvaluator } from "./evaluator/load-evaluator.ts";
 import { createAnthropicModel } from "./model/anthropic-model.ts";
+import type { PermissionEvaluator } from "./ports/permission-evaluator.ts";
 import { harnessService } from "./rpc/harness-service.ts";
 
 const config = loadConfig("harness", harnessFields);
+const evaluator = await evaluatorOf(config.GANGLION_HARNESS_EVALUATOR);
 const identity = { service: "harness", instance: config.GANGLION_INSTANCE };
 const logger = createLogger(identity, config.GANGLION_LOG_LEVEL);
 const metrics = createMetrics(identity.service, identity.instance);
@@ -45,10 +49,16 @@ const harness = new Harness({
     hands: createGrpcHands(clients.sandboxAt, config.GANGLION_SANDBOX_ADDR),
     mcp: createGrpcMcpServers(clients.mcp),
     tokens: createGrpcTokens(clients.binding),
+    evaluator,
     openPreviews: (lease) => createGrpcPreviews(clients.session, lease),
   },
   logger,
-  patience: { callMs: 30_000, retryMs: 250, interruptMs: 1000 },
+  patience: {
+    callMs: 30_000,
+    retryMs: 250,
+    interruptMs: 1000,
+    evaluatorMs: config.GANGLION_HARNESS_EVALUATOR_MS,
+  },
   maxSessions: config.GANGLION_HARNESS_MAX_SESSIONS,
   lingerMs: config.GANGLION_HARNESS_LINGER_MS,
   pollMs: config.GANGLION_HARNESS_POLL_MS,
@@ -83,3 +93,16 @@ harness.start().then(
   () => logger.info("taking sessions"),
   (error: unknown) => logger.error({ err: error }, "the harness cannot work"),
 );
+
+async function evaluatorOf(path: string | undefined): Promise<PermissionEvaluator> {
+  if (path === undefined) return rulesEvaluator;
+  try {
+    return await loadEvaluator(path);
+  } catch (error) {
+    // A harness that judged by other rules than the operator's would be worse than none.
+    process.stderr.write(
+      `harness: the configuration is wrong\n  GANGLION_HARNESS_EVALUATOR ${(error as Error).message}\n`,
+    );
+    process.exit(EXIT_CONFIG);
+  }
+}

@@ -131,16 +131,33 @@ function fieldsOf(body: Body): Json | undefined {
   }
 }
 
-function toolUse(call: { name: string; inputJson: Uint8Array; permission: number; policy: string }): Json {
+interface ShownCall {
+  name: string;
+  inputJson: Uint8Array;
+  permission: number;
+  policy: string;
+  evaluationReason: string;
+}
+
+function toolUse(call: ShownCall): Json {
   const permission = PERMISSIONS[call.permission];
+  const evaluation = evaluationOf(call, permission);
   return {
     name: call.name,
     input: new RawJson(call.inputJson),
     ...(permission ? { evaluated_permission: permission } : {}),
-    ...(call.policy === "always_allow" || call.policy === "always_ask"
-      ? { evaluation: { type: call.policy } }
-      : {}),
+    ...(evaluation ? { evaluation } : {}),
   };
+}
+
+/** What the policy came to; absent when the call was refused before any policy was asked. */
+function evaluationOf(call: ShownCall, permission: string | undefined): Json | undefined {
+  if (call.policy === "always_allow" || call.policy === "always_ask") return { type: call.policy };
+  if (call.policy !== "auto" || !permission) return undefined;
+  if (permission === "allow") return { type: "auto", evaluated_permission: { type: permission } };
+  const isRisky = permission === "deny" && call.evaluationReason === "high_risk";
+  const reason = isRisky ? "high_risk" : "indeterminate";
+  return { type: "auto", evaluated_permission: { type: permission, reason_code: reason } };
 }
 
 function result(content: readonly ContentBlock[], isError: boolean | undefined): Json {

@@ -36,5 +36,7 @@ function whyNotRun(call: Call, stopReason: string): string | undefined {
     return words === "" ? "The user did not allow this call." : `The user did not allow this call: ${words}`;
   }
   if (call.policy === "unknown_tool") return `There is no tool named ${JSON.stringify(call.name)}.`;
+  if (call.policy === "auto")
+    return "This call was judged before it ran and denied. Do it another way, or ask the user.";
   return "This call is not permitted.";
 }

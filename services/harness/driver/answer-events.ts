@@ -1,21 +1,21 @@
 import type { ContentBlock } from "../../gen/ganglion/types/v1/content.ts";
-import type { Permission } from "../../gen/ganglion/types/v1/event.ts";
-import type { Policy } from "../domain/agent-config.ts";
 import { PERMISSION } from "../domain/proto-values.ts";
 import type { KnownTool, ToolCatalog } from "../domain/tool-catalog.ts";
 import type { NewEvent } from "../ports/event-log.ts";
 import type { AnswerBlock } from "../ports/model.ts";
+import type { Judgement } from "./judge-calls.ts";
 
 /** Exactly one event for each block of an answer, in the block's order, under the id that its preview carried. */
 export function answerEvents(
   blocks: readonly AnswerBlock[],
   spanId: string,
   catalog: ToolCatalog,
+  judgements: ReadonlyMap<AnswerBlock, Judgement>,
   idOf: (index: number) => string,
 ): NewEvent[] {
   return blocks.map((block, place) => ({
     id: idOf(block.index),
-    body: bodyOf(block, spanId, place, catalog),
+    body: bodyOf(block, spanId, place, catalog, judgements.get(block)),
   }));
 }
 
@@ -25,13 +25,19 @@ export function previewType(blockType: string): string | undefined {
   return blockType === "thinking" || blockType === "redacted_thinking" ? "agent.thinking" : undefined;
 }
 
-function bodyOf(block: AnswerBlock, spanId: string, place: number, catalog: ToolCatalog): NewEvent["body"] {
+function bodyOf(
+  block: AnswerBlock,
+  spanId: string,
+  place: number,
+  catalog: ToolCatalog,
+  judgement: Judgement | undefined,
+): NewEvent["body"] {
   const content: ContentBlock = {
     type: block.type,
     data: { $case: "json", value: Buffer.from(block.json) },
   };
   const common = { block: content, modelRequestStartId: spanId, blockIndex: place };
-  if (block.call) return callBody(block.call, catalog.byModelName.get(block.call.name), common);
+  if (block.call) return callBody(block.call, catalog.byModelName.get(block.call.name), common, judgement);
   switch (block.type) {
     case "text":
       return { $case: "agentMessage", value: common };
@@ -47,13 +53,13 @@ function callBody(
   call: NonNullable<AnswerBlock["call"]>,
   tool: KnownTool | undefined,
   common: { block: ContentBlock; modelRequestStartId: string; blockIndex: number },
+  judgement: Judgement = NOT_PERMITTED,
 ): NewEvent["body"] {
   const value = {
     ...common,
     providerCallId: call.providerCallId,
     inputJson: Buffer.from(call.inputJson),
   };
-  const unasked = { evaluationReason: "", evaluator: "" };
   switch (tool?.kind) {
     case "custom":
       return { $case: "agentCustomToolUse", value: { ...value, name: tool.name } };
@@ -64,14 +70,13 @@ function callBody(
           ...value,
           mcpServerName: tool.serverName,
           name: tool.name,
-          ...decided(tool.policy),
-          ...unasked,
+          ...judgement,
         },
       };
     case "built-in":
       return {
         $case: "agentToolUse",
-        value: { ...value, name: tool.name, ...decided(tool.policy), ...unasked },
+        value: { ...value, name: tool.name, ...judgement },
       };
     default:
       // A name that was never offered runs nowhere; the model is told (settle-call.ts).
@@ -81,15 +86,17 @@ function callBody(
           ...value,
           // As much of it as the log takes; it is for reading only.
           name: call.name.slice(0, 128) || "unknown",
-          permission: PERMISSION.DENY,
+          ...NOT_PERMITTED,
           policy: "unknown_tool",
-          ...unasked,
         },
       };
   }
 }
 
-// Nothing judges calls for the policy "auto" yet, so it asks.
-function decided(policy: Policy): { permission: Permission; policy: string } {
-  return { permission: policy === "always_allow" ? PERMISSION.ALLOW : PERMISSION.ASK, policy };
-}
+// Nobody has decided on it: nothing allows it.
+const NOT_PERMITTED: Judgement = {
+  permission: PERMISSION.DENY,
+  policy: "",
+  evaluationReason: "",
+  evaluator: "",
+};

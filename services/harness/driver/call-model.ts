@@ -11,6 +11,7 @@ import { answerEvents, previewType } from "./answer-events.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { failTurn } from "./fail-turn.ts";
 import { interruptSignal } from "./interrupt-signal.ts";
+import { judgeCalls } from "./judge-calls.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
 import { newEvent, statusRunning } from "./new-events.ts";
 import { noteModelFailure } from "./note-model-failure.ts";
@@ -55,7 +56,9 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
     interrupt.dispose();
   }
 
-  const blocks = answerEvents(answer.blocks, span.id, catalog, (index) => ids.get(index) ?? newId("sevt"));
+  const judgements = await judgeCalls(ctx, answer.blocks, catalog);
+  const idOf = (index: number): string => ids.get(index) ?? newId("sevt");
+  const blocks = answerEvents(answer.blocks, span.id, catalog, judgements, idOf);
   for (const { id, body: block } of blocks) {
     if (block.$case === "agentToolUse" || block.$case === "agentMcpToolUse") ctx.ownCalls.add(id);
   }

@@ -3,6 +3,7 @@ import type { Hands } from "../ports/hands.ts";
 import type { Previews, Tokens } from "../ports/leases.ts";
 import type { McpServers } from "../ports/mcp-servers.ts";
 import type { Model } from "../ports/model.ts";
+import type { PermissionEvaluator } from "../ports/permission-evaluator.ts";
 import type { HandKeeper } from "./hand-keeper.ts";
 import type { SessionLog } from "./session-log.ts";
 import type { TokenKeeper } from "./token-keeper.ts";
@@ -13,6 +14,7 @@ export interface DrivePorts {
   hands: Hands;
   mcp: McpServers;
   tokens: Tokens;
+  evaluator: PermissionEvaluator;
 }
 
 /** How patient a driver is with parts that do not answer. */
@@ -23,6 +25,8 @@ export interface Patience {
   retryMs: number;
   /** How long an interrupt waits for what a running call came to. */
   interruptMs: number;
+  /** How long the evaluator of the policy "auto" may take over one call. */
+  evaluatorMs: number;
 }
 
 /** Everything the steps of one driver share. */

@@ -264,6 +264,40 @@ describe("the REST API", () => {
     assert.ok(body.includes(`"input":${input}`), body);
   });
 
+  it("says how a call was decided on, in the words of the public API", async () => {
+    const toolCall = (position: bigint, permission: number, policy: string, evaluationReason: string) =>
+      event(position, "agent.mcp_tool_use", {
+        $case: "agentMcpToolUse",
+        value: {
+          ...{ block: undefined, modelRequestStartId: "", blockIndex: 0, providerCallId: "" },
+          ...{ mcpServerName: "s", name: "n", inputJson: Buffer.from("{}"), evaluator: "rules/1" },
+          ...{ permission, policy, evaluationReason },
+        },
+      });
+    log = [
+      toolCall(1n, 1, "always_allow", ""),
+      toolCall(2n, 1, "auto", ""),
+      toolCall(3n, 2, "auto", "indeterminate"),
+      toolCall(4n, 3, "auto", "high_risk"),
+      toolCall(5n, 3, "auto", "indeterminate"),
+      toolCall(6n, 3, "unknown_tool", ""),
+    ];
+    const answer = await (await call("/v1/sessions/sesn_1/events")).json();
+    const { data } = answer as { data: Record<string, unknown>[] };
+    const auto = (evaluated: unknown) => ({ type: "auto", evaluated_permission: evaluated });
+    assert.deepEqual(
+      data.map((shown) => [shown.evaluated_permission, shown.evaluation]),
+      [
+        ["allow", { type: "always_allow" }],
+        ["allow", auto({ type: "allow" })],
+        ["ask", auto({ type: "ask", reason_code: "indeterminate" })],
+        ["deny", auto({ type: "deny", reason_code: "high_risk" })],
+        ["deny", auto({ type: "deny", reason_code: "indeterminate" })],
+        ["deny", undefined],
+      ],
+    );
+  });
+
   it("hides our own events and empty texts, and pages over the rest in both orders", async () => {
     const empty = event(3n, "agent.message", {
       $case: "agentMessage",

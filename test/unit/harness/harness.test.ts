@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { pino } from "pino";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
+import { rulesEvaluator } from "../../../services/harness/domain/rules-evaluator.ts";
 import { Harness } from "../../../services/harness/driver/harness.ts";
 import type { HeldLease } from "../../../services/harness/ports/event-log.ts";
 import type { Leases } from "../../../services/harness/ports/leases.ts";
@@ -73,9 +74,10 @@ describe("a harness", () => {
         mcp: new MapMcp(),
         tokens,
         openPreviews: () => new ListPreviews(),
+        evaluator: rulesEvaluator,
       },
       logger: pino({ level: "silent" }),
-      patience: { callMs: 50, retryMs: 5, interruptMs: 50 },
+      patience: { callMs: 50, retryMs: 5, interruptMs: 50, evaluatorMs: 50 },
       maxSessions: 4,
       lingerMs,
       pollMs: 50,

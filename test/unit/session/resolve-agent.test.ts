@@ -156,7 +156,7 @@ describe("resolving an agent", () => {
         tools: [
           {
             type: "agent_toolset_20260401",
-            configs: [{ name: "bash", permission_policy: { type: "auto" } }],
+            configs: [{ name: "bash", permission_policy: { type: "sometimes" } }],
           },
         ],
       },

@@ -1,6 +1,6 @@
 /** What may be done without asking. */
 export interface Policy {
-  type: "always_allow" | "always_ask";
+  type: "always_allow" | "always_ask" | "auto";
 }
 
 /** Defaults of a toolset. */

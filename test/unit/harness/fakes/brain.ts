@@ -1,11 +1,13 @@
 import { pino } from "pino";
+import { rulesEvaluator } from "../../../../services/harness/domain/rules-evaluator.ts";
 import type { Patience } from "../../../../services/harness/driver/drive-context.ts";
 import { type RunEnd, SessionRun } from "../../../../services/harness/driver/session-run.ts";
+import type { PermissionEvaluator } from "../../../../services/harness/ports/permission-evaluator.ts";
 import type { WrittenEvent } from "../../../golden/load-log.ts";
 import { MemoryLog } from "./memory-log.ts";
 import { JournalHands, ListModel, ListPreviews, MapMcp, type Step, tokens } from "./scripted-parts.ts";
 
-const PATIENCE: Patience = { callMs: 60, retryMs: 5, interruptMs: 50 };
+const PATIENCE: Patience = { callMs: 60, retryMs: 5, interruptMs: 50, evaluatorMs: 50 };
 
 /** A log in memory and everything a brain needs to drive it. */
 export class World {
@@ -14,6 +16,7 @@ export class World {
   readonly hands = new JournalHands();
   readonly mcp = new MapMcp();
   readonly previews = new ListPreviews();
+  evaluator: PermissionEvaluator = rulesEvaluator;
 
   constructor(written: readonly WrittenEvent[], ...steps: Step[]) {
     this.log = new MemoryLog(written);
@@ -21,7 +24,7 @@ export class World {
   }
 
   /** Another brain takes the session over and begins to drive it. */
-  brain(lingerMs = 0): { run: SessionRun; end: Promise<RunEnd> } {
+  brain(lingerMs = 0, patience: Partial<Patience> = {}): { run: SessionRun; end: Promise<RunEnd> } {
     const run = new SessionRun(
       this.log.lease(),
       {
@@ -31,8 +34,9 @@ export class World {
         mcp: this.mcp,
         tokens,
         openPreviews: () => this.previews,
+        evaluator: this.evaluator,
       },
-      { logger: pino({ level: "silent" }), patience: PATIENCE, lingerMs },
+      { logger: pino({ level: "silent" }), patience: { ...PATIENCE, ...patience }, lingerMs },
     );
     return { run, end: run.run() };
   }
