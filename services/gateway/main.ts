@@ -85,7 +85,7 @@ const server = await startServer({
 
 let isOpen = false;
 const upstreams: Record<UpstreamName, UpstreamConnection> = {
-  session: new UpstreamConnection("session", [config.GANGLION_SESSION_ADDR], tls),
+  session: new UpstreamConnection("session", config.GANGLION_SESSION_ADDR, tls),
   "mcp-proxy": new UpstreamConnection("mcp-proxy", [config.GANGLION_PROXY_ADDR], tls),
   sandbox: new UpstreamConnection("sandbox", [config.GANGLION_SANDBOX_ADDR], tls),
   harness: new UpstreamConnection("harness", config.GANGLION_HARNESS_ADDRS, tls),

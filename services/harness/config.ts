@@ -1,10 +1,10 @@
 import { commonFields } from "../common/config/common-fields.ts";
-import { hostPort, integer, optional, path } from "../common/config/fields.ts";
+import { hostPort, integer, optional, path, replicas } from "../common/config/fields.ts";
 
 /** Settings of a harness. It has no setting that could hold a secret. */
 export const harnessFields = {
   ...commonFields,
-  GANGLION_SESSION_ADDR: hostPort("where the session service is"),
+  GANGLION_SESSION_ADDR: replicas("where the session service is"),
   GANGLION_SANDBOX_ADDR: hostPort("where hands are made"),
   GANGLION_PROXY_ADDR: hostPort("where mcp-proxy is, for gRPC"),
   GANGLION_PROXY_HTTP_ADDR: hostPort("where mcp-proxy is, for the model route"),

@@ -1,5 +1,14 @@
 import { commonFields } from "../common/config/common-fields.ts";
-import { hostPort, hostPorts, integer, optional, path, text, url } from "../common/config/fields.ts";
+import {
+  hostPort,
+  hostPorts,
+  integer,
+  optional,
+  path,
+  replicas,
+  text,
+  url,
+} from "../common/config/fields.ts";
 
 /** Settings of mcp-proxy. Its logins come on the bootstrap descriptor, never here. */
 export const fields = {
@@ -8,7 +17,7 @@ export const fields = {
   PGPORT: integer("port of the database", { min: 1, max: 65_535 }, 5432),
   PGDATABASE: text("name of the database", "ganglion"),
   PGUSER: text("role to log in as", "ganglion_proxy"),
-  GANGLION_SESSION_ADDR: hostPort("address of the session service"),
+  GANGLION_SESSION_ADDR: replicas("address of the session service"),
   GANGLION_PROXY_HTTP_LISTEN: hostPort("where the model door listens", "127.0.0.1:0"),
   GANGLION_PROXY_HTTP_HOSTS: text(
     "further names (host:port, comma-separated) under which the model door is reached",

@@ -117,7 +117,7 @@ async function start(): Promise<void> {
     config.GANGLION_LISTEN,
     config.GANGLION_PROXY_HTTP_LISTEN,
     ...(config.GANGLION_ADMIN_LISTEN ? [config.GANGLION_ADMIN_LISTEN] : []),
-    config.GANGLION_SESSION_ADDR,
+    ...config.GANGLION_SESSION_ADDR,
     `${config.PGHOST}:${config.PGPORT}`,
     endpointOf(bootstrap.vault.addr),
     ...config.GANGLION_PROXY_FORBIDDEN_ENDPOINTS,

@@ -1,5 +1,5 @@
 import { commonFields } from "../common/config/common-fields.ts";
-import { choice, hostPort, integer, optional, path, text } from "../common/config/fields.ts";
+import { choice, integer, optional, path, replicas, text } from "../common/config/fields.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const MIB = 1024 ** 2;
@@ -7,7 +7,7 @@ const MIB = 1024 ** 2;
 /** Settings of the sandbox service. */
 export const sandboxFields = {
   ...commonFields,
-  GANGLION_SESSION_ADDR: hostPort("address of the session service, which confirms leases"),
+  GANGLION_SESSION_ADDR: replicas("address of the session service, which confirms leases"),
   GANGLION_DATA_DIR: path(
     "folder for the journal and the hands' files; hands' users must be able to reach it",
   ),

@@ -42,6 +42,19 @@ export function hostPorts(help: string, fallback?: string): Field<string[]> {
   );
 }
 
+/** Comma-separated host:port list with at least one entry: the replicas of a service. */
+export function replicas(help: string, fallback?: string): Field<string[]> {
+  const list = hostPorts(`${help}; several replicas comma-separated`, fallback);
+  return {
+    ...list,
+    parse: (value) => {
+      const addresses = list.parse(value);
+      if (addresses.length === 0) throw new Error("must name at least one host:port");
+      return addresses;
+    },
+  };
+}
+
 /** A whole number within bounds. */
 export function integer(
   help: string,

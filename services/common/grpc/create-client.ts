@@ -2,6 +2,7 @@ import { Client } from "@grpc/grpc-js";
 import { GanglionError } from "../errors/ganglion-error.ts";
 import { createChannelCredentials } from "../tls/channel-credentials.ts";
 import type { TlsBundle } from "../tls/tls-bundle.ts";
+import { channelTarget } from "./address-list.ts";
 import { channelOptions } from "./channel-options.ts";
 import { callStream, callStreamOnce, callUnary, type Dialer } from "./client-calls.ts";
 import type { CallOptions, ClientOptions } from "./client-options.ts";
@@ -32,19 +33,20 @@ export type MeshClient<D> = { [K in keyof D]: ClientMethod<D[K]> } & {
 
 /**
  * Makes a client for a service of the mesh. It dials with the bundle's newest certificate, accepts
- * `expectedService` at the other end only, spreads calls over all addresses, and reports every
+ * `expectedService` at the other end only, spreads calls over all addresses (of the list, and of
+ * each name in it), and reports every
  * failure as a GanglionError whose domain names the part at fault. A streaming call starts when
  * its first message is asked for, and is cancelled when its loop is left.
  */
 export function createClient<D extends Definition>(
   definition: D,
-  address: string,
+  addresses: string | readonly string[],
   tls: TlsBundle,
   expectedService: string,
   options: ClientOptions = {},
 ): MeshClient<D> {
   const client = new Client(
-    address,
+    channelTarget(addresses),
     createChannelCredentials(tls, expectedService),
     channelOptions(definition, expectedService, options),
   );

@@ -12,7 +12,7 @@ export type McpProxyClient = MeshClient<typeof McpProxyServiceService>;
 
 /** Where the parts are that a harness dials. */
 export interface ServiceAddresses {
-  session: string;
+  session: readonly string[];
   sandbox: string;
   proxy: string;
 }

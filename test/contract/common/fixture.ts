@@ -59,7 +59,7 @@ export class Fixture {
 
   /** A client with a certificate of `as`. */
   async client(
-    address: string,
+    address: string | readonly string[],
     as = "operator",
     expected = "session",
     more: ClientOptions = {},

@@ -1,16 +1,18 @@
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect } from "node:http2";
 import { join } from "node:path";
 import { Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
-import { serverStream, unary } from "../../../services/common/grpc/handlers.ts";
+import { clientStream, serverStream, unary } from "../../../services/common/grpc/handlers.ts";
 import { PRINCIPAL_KEY } from "../../../services/common/grpc/principal.ts";
 import { ApiKeyServiceService } from "../../../services/gen/ganglion/agent/v1/api_key_service.ts";
 import {
   type GetSessionRequest,
+  type PutPayloadRequest,
+  type PutPayloadRequest_Header,
   SessionServiceService,
   type WatchEventsResponse,
 } from "../../../services/gen/ganglion/session/v1/session_service.ts";
@@ -24,6 +26,7 @@ const KEY = "gk-test-0123456789";
 describe("the public gRPC address", () => {
   let mesh: GatewayUnderTest;
   const seen: { role: Role; workspaceId: string | null; keyId: string | null; authorization: boolean }[] = [];
+  const uploads: string[] = [];
   let produced = 0;
   let cancelled = Promise.withResolvers<void>();
 
@@ -40,6 +43,23 @@ describe("the public gRPC address", () => {
           message: "there is no such session: ä%",
           metadata: { session_id: request.sessionId },
         });
+      }),
+      putPayload: clientStream(async (requests: AsyncIterable<PutPayloadRequest>, ctx) => {
+        const hash = createHash("sha256");
+        let header: PutPayloadRequest_Header | undefined;
+        for await (const { message } of requests) {
+          if (message?.$case === "header") header = message.value;
+          else if (message) hash.update(message.value);
+          if (header?.payloadId === "refused") {
+            throw new GanglionError({
+              code: "RESOURCE_EXHAUSTED",
+              reason: "TOO_LARGE",
+              message: "too large",
+            });
+          }
+        }
+        uploads.push(`${header?.payloadId} ${ctx.principal.workspaceId} ${hash.digest("hex")}`);
+        return { isDuplicate: false };
       }),
       watchEvents: serverStream(async function* (_request, ctx): AsyncGenerator<WatchEventsResponse> {
         ctx.signal.addEventListener("abort", () => cancelled.resolve());
@@ -227,6 +247,38 @@ describe("the public gRPC address", () => {
     stream.cancel();
     await cancelled.promise;
   });
+
+  const putPayload = (client: Client, payloadId: string, content: Buffer) => {
+    const { path, requestSerialize, responseDeserialize } = SessionServiceService.putPayload;
+    return new Promise<ServiceError | undefined>((resolve) => {
+      const call = client.makeClientStreamRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        bearer(KEY),
+        {},
+        (error) => resolve(error ?? undefined),
+      );
+      call.on("error", () => {});
+      const sha256 = createHash("sha256").update(content).digest();
+      const facts = { sizeBytes: BigInt(content.length), sha256, contentType: "image/png", epoch: undefined };
+      call.write({ message: { $case: "header", value: { sessionId: "sesn_1", payloadId, ...facts } } });
+      for (let at = 0; at < content.length; at += 1 << 20)
+        call.write({ message: { $case: "data", value: content.subarray(at, at + (1 << 20)) } });
+      call.end();
+    });
+  };
+
+  it("passes a payload of 32 MiB on as it comes, and a refusal in the middle of it back", async () => {
+    const client = await dial();
+    const content = randomBytes(32 << 20);
+    assert.equal(await putPayload(client, "large", content), undefined);
+    const digest = createHash("sha256").update(content).digest("hex");
+    assert.deepEqual(uploads, [`large wrkspc_a ${digest}`]);
+    const error = await putPayload(client, "refused", content);
+    assert.equal(error?.code, status.RESOURCE_EXHAUSTED, error?.message);
+    assert.equal((await getSession(client, bearer(KEY))).code, status.NOT_FOUND);
+  }).timeout(60_000);
 
   it("delivers a whole stream in order [B127]", async () => {
     const client = await dial();
