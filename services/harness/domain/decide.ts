@@ -4,6 +4,7 @@ import { LIMITS } from "./limits.ts";
 import { PERMISSION, STOP } from "./proto-values.ts";
 import type { AssistantTurn, Call, SessionState } from "./session-state.ts";
 import { type Settlement, settle } from "./settle-call.ts";
+import { isUsedUp } from "./spending.ts";
 
 /** The one next thing to do. */
 export type Action =
@@ -33,6 +34,9 @@ export function decide(state: SessionState): Action {
   if (state.status === "new" || state.status === "terminated") return { type: "stop" };
   if (state.openSpan) return { type: "end_span", spanId: state.openSpan.id };
   if (state.interruptPosition > 0n) return { type: "interrupt", calls: [...state.openCalls.values()] };
+  // Said already: what is left to do waits for the budget, and calls for their answers.
+  if (state.spending.isPaused && state.openCalls.size === 0 && isUsedUp(state.spending))
+    return { type: "wait" };
   const isBusy = hasWork(state) || state.openCalls.size > 0;
   if (state.unknownEventType !== "") return isBusy ? fail(state, "unknownEvent", true) : { type: "wait" };
   if (isBusy && state.fruitlessLeases >= LIMITS.fruitlessLeases) return fail(state, "noProgress", true);
@@ -67,6 +71,7 @@ function decideOnTurn(state: SessionState): Action {
     if (ending) return ending;
   }
   if (state.failedAttempt >= LIMITS.modelAttempts) return fail(state, "modelFailed");
+  if (isUsedUp(state.spending)) return idle(STOP.BUDGET_REACHED);
   if (state.requestsInTurn >= LIMITS.requestsInTurn) return fail(state, "turnLimit");
   const servers = [...(state.agent?.mcp.keys() ?? [])].filter(
     (server) => !state.mcpTools.has(server) && !state.failedMcpServers.has(server),

@@ -1,6 +1,7 @@
 import type { Event, SpanModelRequestEnd, SpanModelRequestStart } from "../../gen/ganglion/types/v1/event.ts";
 import { PERMISSION } from "./proto-values.ts";
 import type { Call, SessionState } from "./session-state.ts";
+import { costOf } from "./spending.ts";
 
 /** Body of an event that carries one block of the assistant. */
 export type BlockBody = Extract<
@@ -92,6 +93,8 @@ function commonOf(
 
 function addUsage(state: SessionState, { usage }: SpanModelRequestEnd): void {
   if (!usage) return;
+  const { spending } = state;
+  if (spending.price) spending.cost += costOf(spending.price, usage);
   const totals = state.usage;
   totals.inputTokens += usage.inputTokens;
   totals.outputTokens += usage.outputTokens;

@@ -1,8 +1,10 @@
 import type { Event } from "../../gen/ganglion/types/v1/event.ts";
 import { isSelfHosted, parseAgentConfig } from "./agent-config.ts";
+import { decide } from "./decide.ts";
 import { endSpan, startSpan, takeBlock } from "./fold-span.ts";
 import { CONFIRM_ALLOW, OUTCOME, PERMISSION, STOP } from "./proto-values.ts";
 import type { CallResult, SessionState } from "./session-state.ts";
+import { limitOf } from "./spending.ts";
 
 /**
  * Folds one event into the state, in place, and returns it. Events must come in order of position without a hole; one
@@ -28,12 +30,17 @@ function apply(state: SessionState, event: Event): void {
       state.workspaceId = body.value.workspaceId;
       state.agent = parseAgentConfig(body.value.agentJson);
       state.isSelfHosted = isSelfHosted(body.value.environmentJson);
+      state.spending.price = body.value.price ?? null;
+      state.spending.limit = limitOf(body.value.budget);
       return;
     case "sessionUpdated":
+      if (body.value.budget) state.spending.limit = limitOf(body.value.budget);
+      if (body.value.isBudgetRemoved) state.spending.limit = null;
       if (body.value.agentJson.length > 0) state.agent = parseAgentConfig(body.value.agentJson);
       return;
     case "ganglionLeaseAcquired":
-      state.fruitlessLeases += 1;
+      // A lease on a session that only waits for somebody is not one that failed to get it any further.
+      if (decide(state).type !== "wait") state.fruitlessLeases += 1;
       return;
 
     case "userMessage":
@@ -91,6 +98,7 @@ function apply(state: SessionState, event: Event): void {
 
     case "sessionStatusRunning":
       if (state.status === "idle") state.failedMcpServers.clear();
+      state.spending.isPaused = false;
       state.status = "running";
       return;
     case "sessionStatusRescheduled":
@@ -178,6 +186,9 @@ function goIdle(state: SessionState, type: number, eventIds: readonly string[]):
   state.truncatedAnswers = 0;
   state.pausedAnswers = 0;
   state.waitingFor = type === STOP.REQUIRES_ACTION ? eventIds : [];
+  state.spending.isPaused = type === STOP.BUDGET_REACHED;
+  // The turn goes on where it was once the budget allows it.
+  if (type === STOP.BUDGET_REACHED) return;
   if (type !== STOP.REQUIRES_ACTION) state.isTurnOpen = false;
 }
 

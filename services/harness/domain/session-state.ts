@@ -5,6 +5,7 @@ import type {
   ToolOutcome,
 } from "../../gen/ganglion/types/v1/event.ts";
 import type { AgentConfig } from "./agent-config.ts";
+import { noSpending, type Spending } from "./spending.ts";
 
 /** What became of a call. */
 export interface CallResult {
@@ -115,6 +116,7 @@ export interface SessionState {
   failedMcpServers: Set<string>;
   usage: UsageTotals;
   activeMs: bigint;
+  spending: Spending;
   /** Type of an event that this version does not know and must not skip; empty = none. */
   unknownEventType: string;
 }
@@ -153,6 +155,7 @@ export function emptyState(): SessionState {
       cacheCreation1hInputTokens: 0n,
     },
     activeMs: 0n,
+    spending: noSpending(),
     unknownEventType: "",
   };
 }

@@ -15,9 +15,13 @@ export async function idleAtHead(
   options: { before?: readonly NewEvent[]; eventIds?: readonly string[]; stopDetails?: StopDetails } = {},
 ): Promise<boolean> {
   const { state } = ctx.log;
-  const startsAgain = stop !== STOP.REQUIRES_ACTION && state.queued.length > 0;
+  const waits = stop === STOP.REQUIRES_ACTION || stop === STOP.BUDGET_REACHED;
+  const startsAgain = !waits && state.queued.length > 0;
+  // Nothing may follow an idle until work begins again; input that the budget has no room for is that.
+  const wakes = stop === STOP.BUDGET_REACHED && state.status === "idle";
   return ctx.log.appendAtHead(
     [
+      ...(wakes ? [statusRunning()] : []),
       ...(options.before ?? []),
       ...idleEvents(state, stop, options.eventIds, options.stopDetails),
       ...(startsAgain ? [statusRunning()] : []),

@@ -58,7 +58,11 @@ export function idleEvents(
   return [
     newEvent({
       $case: "sessionUsage",
-      value: { usage: { ...state.usage, speed: "" }, activeMs: state.activeMs },
+      value: {
+        usage: { ...state.usage, speed: "" },
+        activeMs: state.activeMs,
+        listCostMicrocents: state.spending.price ? state.spending.cost : undefined,
+      },
     }),
     newEvent({
       $case: "sessionStatusIdle",

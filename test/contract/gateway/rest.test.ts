@@ -265,7 +265,7 @@ describe("the REST API", () => {
   });
 
   it("says how a call was decided on, in the words of the public API", async () => {
-    const toolCall = (position: bigint, permission: number, policy: string, evaluationReason: string) =>
+    const toolCall = (position: bigint, permission: 1 | 2 | 3, policy: string, evaluationReason: string) =>
       event(position, "agent.mcp_tool_use", {
         $case: "agentMcpToolUse",
         value: {

@@ -3,10 +3,12 @@ import type { Call, SessionState } from "../../../services/harness/domain/sessio
 
 /** A state as a person would tell it, for golden files. */
 export function describeState(state: SessionState): unknown {
-  const { turns, queued, openCalls, openSpan, agent, mcpTools, sandboxAddrs, failedMcpServers, ...plain } =
+  const { turns, queued, openCalls, openSpan, agent, mcpTools, sandboxAddrs, failedMcpServers, ...rest } =
     state;
+  const { spending, ...plain } = rest;
   return {
     ...plain,
+    ...(spending.price || spending.limit !== null ? { spending } : {}),
     turns: turns.map((turn) =>
       turn.kind === "user"
         ? { user: turn.content.map(text), position: turn.position }
