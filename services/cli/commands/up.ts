@@ -4,6 +4,7 @@ import { askSupervisor } from "../up/control-socket.ts";
 import { installLine, installPackages, missingPackages } from "../up/debian-packages.ts";
 import { launchSupervisor } from "../up/launch-supervisor.ts";
 import { meshFiles } from "../up/mesh-files.ts";
+import { MAX_SESSION_REPLICAS } from "../up/mesh-services.ts";
 import { outsideServers } from "../up/outside-servers.ts";
 import type { Command, Invocation } from "./command.ts";
 import { stopMesh } from "./down.ts";
@@ -16,6 +17,7 @@ export const up: Command = {
   details: [
     "PGHOST… and VAULT_ADDR… of the shell replace the embedded PostgreSQL and vault.",
     "A second mesh needs its own --state-dir, --rest-port and --grpc-port; 0 takes any free port.",
+    "--session-replicas runs that many session services side by side (1 to 8).",
     "--scripted-model answers with a script instead of a model, --no-scripted-model never does;",
     "without either the script answers until a model key is stored (ganglion vault model-key).",
     "--scripted-model-url uses a stand-in that is run elsewhere; store its key with vault model-key --url.",
@@ -25,6 +27,7 @@ export const up: Command = {
   options: {
     "rest-port": { type: "string", default: "7400" },
     "grpc-port": { type: "string", default: "7410" },
+    "session-replicas": { type: "string", default: "1" },
     "scripted-model": { type: "boolean" },
     "scripted-model-url": { type: "string" },
     "allow-http-hosts": { type: "string" },
@@ -36,6 +39,7 @@ export const up: Command = {
 
 async function runUp(invocation: Invocation): Promise<number> {
   const { terminal, stateDir, options } = invocation;
+  const sessionReplicas = replicasOf(options);
   const ports = { restPort: portOf(options, "rest-port"), grpcPort: portOf(options, "grpc-port") };
   if (await reportRunning(invocation)) return EXIT.ok;
   const [restPort, grpcPort] = [portOf(options, "rest-port"), portOf(options, "grpc-port")];
@@ -50,6 +54,7 @@ async function runUp(invocation: Invocation): Promise<number> {
       {
         state: stateDir,
         ...ports,
+        sessionReplicas,
         scriptedModel:
           options["scripted-model"] === undefined ? "auto" : options["scripted-model"] ? "on" : "off",
         ...(typeof options["scripted-model-url"] === "string"
@@ -110,6 +115,14 @@ function portOf(options: Invocation["options"], name: string): number {
     throw new CliError(`--${name} must be a port number`, EXIT.usage);
   }
   return port;
+}
+
+function replicasOf(options: Invocation["options"]): number {
+  const count = Number(options["session-replicas"]);
+  if (!Number.isInteger(count) || count < 1 || count > MAX_SESSION_REPLICAS) {
+    throw new CliError(`--session-replicas must be 1 to ${MAX_SESSION_REPLICAS}`, EXIT.usage);
+  }
+  return count;
 }
 
 function explain(error: Error): CliError {

@@ -7,7 +7,6 @@ import { VaultServiceService } from "../../gen/ganglion/vault/v1/vault_service.t
 import { ANTHROPIC_URL, modelUrlOf, storedModelKeys, storeModelKey } from "../client/model-key.ts";
 import { readClientEnv, writeClientEnv } from "./client-env.ts";
 import { meshFiles } from "./mesh-files.ts";
-import { SERVICES } from "./mesh-services.ts";
 import type { PartsContext } from "./parts-context.ts";
 import type { ScriptedModel } from "./scripted-model.ts";
 
@@ -75,13 +74,13 @@ async function prepareScriptedModel(
 }
 
 function clientEnvironment(
-  { options, ports }: PartsContext,
+  { options, services, ports }: PartsContext,
   apiKey: string,
   at: (port: string) => string,
 ): Record<string, string> {
   // Paths as people reach them, not as the services do.
   const operator = join(meshFiles(options.publicState).tls, "operator");
-  const addresses = SERVICES.map(({ name, service }) => {
+  const addresses = services.map(({ name, service }) => {
     const variable = service.replaceAll("-", "_").toUpperCase();
     const number = name.endsWith("-1") ? "" : name.slice(name.lastIndexOf("-")).replace("-", "_");
     return [`GANGLION_${variable}${number}_ADDR`, at(name)];

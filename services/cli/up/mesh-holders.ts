@@ -1,16 +1,19 @@
 import type { CertificateHolder } from "./mesh-certificates.ts";
-import { SERVICES } from "./mesh-services.ts";
+import type { ServiceInstance } from "./mesh-services.ts";
 import type { ServiceUsers } from "./service-users.ts";
 
 /** The workspace that every mesh has. */
 export const DEFAULT_WORKSPACE = "wrkspc_default";
 
 /** certificateHolders lists who has a certificate in a mesh on one machine. */
-export function certificateHolders(users: ServiceUsers): CertificateHolder[] {
+export function certificateHolders(
+  users: ServiceUsers,
+  services: readonly ServiceInstance[],
+): CertificateHolder[] {
   const owned = (holder: CertificateHolder, owner: CertificateHolder["owner"]) =>
     owner ? { ...holder, owner } : holder;
   return [
-    ...SERVICES.map(({ name, service, cn, user }) =>
+    ...services.map(({ name, service, cn, user }) =>
       owned({ name, service, instance: name, cn }, users[user]),
     ),
     owned({ name: "postgres", service: "postgres", instance: "postgres", cn: "postgres" }, users.pg),

@@ -4,7 +4,7 @@ import { type DelegatedCgroup, delegateCgroup, removeCgroup } from "./delegated-
 import { firstLogins } from "./first-logins.ts";
 import type { KeptServer, LaunchedServer } from "./kept-server.ts";
 import { ManagedProcess, type ProcessSpec } from "./managed-process.ts";
-import { ownEndpoints, SERVICES, type ServiceInstance, serviceEnvironment } from "./mesh-services.ts";
+import { ownEndpoints, type ServiceInstance, serviceEnvironment } from "./mesh-services.ts";
 import type { PartsContext } from "./parts-context.ts";
 import { embeddedPostgres, externalPostgres, type PostgresPart, type ServiceRole } from "./postgres-part.ts";
 import type { ProcessRecord } from "./process-record.ts";
@@ -100,7 +100,7 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
       };
       return step(instance.name, work());
     };
-    const started = new Map(SERVICES.map((instance) => [instance.name, launch(instance)]));
+    const started = new Map(this.#context.services.map((instance) => [instance.name, launch(instance)]));
     const logins = async () => {
       await Promise.all([started.get("session-1"), started.get("mcp-proxy-1")]);
       const { isScripted } = await firstLogins({ ...this.#context, scripted: this.#scripted });
@@ -112,9 +112,10 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
   /** Stops everything in order; the data stays. */
   async stop(say: (step: string) => void): Promise<void> {
     this.#isStopping = true;
-    const orders = [...new Set(SERVICES.map(({ stopOrder }) => stopOrder))].sort();
+    const { services } = this.#context;
+    const orders = [...new Set(services.map(({ stopOrder }) => stopOrder))].sort();
     for (const order of orders) {
-      const names = SERVICES.filter(({ stopOrder }) => stopOrder === order).map(({ name }) => name);
+      const names = services.filter(({ stopOrder }) => stopOrder === order).map(({ name }) => name);
       await Promise.all(names.map((name) => this.#stopProcess(name, say)));
     }
     const rest = [...this.#processes.keys()];
@@ -196,6 +197,7 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
       logFile: join(files.logs, `${instance.name}.log`),
       user: users[instance.user],
       settings: serviceEnvironment(instance.service, {
+        services: this.#context.services,
         at,
         postgres: hasDatabase ? this.#postgres.env(role) : {},
         scriptedModelUrl: options.scriptedModelUrl ?? this.#scripted?.url,

@@ -12,9 +12,10 @@ export interface ServiceInstance {
   readonly stopOrder: number;
 }
 
-/** The services of a mesh on one machine. */
-export const SERVICES: readonly ServiceInstance[] = [
-  { name: "session-1", service: "session", user: "session", cn: "ganglion_session", stopOrder: 3 },
+/** Most session replicas that one machine runs: each has its own connections to PostgreSQL. */
+export const MAX_SESSION_REPLICAS = 8;
+
+const OTHERS: readonly ServiceInstance[] = [
   { name: "mcp-proxy-1", service: "mcp-proxy", user: "proxy", cn: "ganglion_proxy", stopOrder: 3 },
   { name: "sandbox-1", service: "sandbox", user: "sandbox", cn: "sandbox", stopOrder: 2 },
   { name: "harness-1", service: "harness", user: "harness", cn: "harness", stopOrder: 1 },
@@ -22,14 +23,21 @@ export const SERVICES: readonly ServiceInstance[] = [
   { name: "gateway-1", service: "gateway", user: "gateway", cn: "gateway", stopOrder: 0 },
 ];
 
-/** Names of the ports that `up` chooses itself. */
-export const PORT_NAMES: readonly string[] = [
-  "postgres",
-  "vault",
-  "scripted-model",
-  "mcp-proxy-http",
-  ...SERVICES.flatMap(({ name }) => [name, `${name}-admin`]),
-];
+/** servicesOf lists the services of a mesh on one machine. */
+export function servicesOf(sessionReplicas = 1): ServiceInstance[] {
+  const session = { service: "session", user: "session", cn: "ganglion_session", stopOrder: 3 } as const;
+  const replicas = Array.from({ length: sessionReplicas }, (_, n) => ({
+    name: `session-${n + 1}`,
+    ...session,
+  }));
+  return [...replicas, ...OTHERS];
+}
+
+/** portNames lists the ports that `up` chooses itself. */
+export function portNames(services: readonly ServiceInstance[]): string[] {
+  const others = ["postgres", "vault", "scripted-model", "mcp-proxy-http"];
+  return [...others, ...services.flatMap(({ name }) => [name, `${name}-admin`])];
+}
 
 /**
  * The mesh's own ports as host:port, for mcp-proxy to keep sessions from them (case A037). The scripted model is not
@@ -43,6 +51,7 @@ export function ownEndpoints(ports: Readonly<Record<string, number>>): string[] 
 
 /** Settings of a service beyond those that all have. `at` gives host:port of a port's name. */
 export interface EnvironmentContext {
+  readonly services: readonly ServiceInstance[];
   readonly at: (port: string) => string;
   readonly postgres: Record<string, string>;
   readonly scriptedModelUrl: string | undefined;
@@ -54,14 +63,26 @@ export interface EnvironmentContext {
 /** serviceEnvironment says what a service gets to know of the others. */
 export function serviceEnvironment(
   service: ServiceInstance["service"],
-  { at, postgres, scriptedModelUrl, allowHttpHosts, forbiddenEndpoints, sandbox }: EnvironmentContext,
+  {
+    services,
+    at,
+    postgres,
+    scriptedModelUrl,
+    allowHttpHosts,
+    forbiddenEndpoints,
+    sandbox,
+  }: EnvironmentContext,
 ): Record<string, string> {
+  const allOf = (wanted: ServiceInstance["service"]) =>
+    services
+      .filter((instance) => instance.service === wanted)
+      .map(({ name }) => at(name))
+      .join(",");
   const addresses = {
-    GANGLION_SESSION_ADDR: at("session-1"),
+    GANGLION_SESSION_ADDR: allOf("session"),
     GANGLION_SANDBOX_ADDR: at("sandbox-1"),
     GANGLION_PROXY_ADDR: at("mcp-proxy-1"),
   };
-  const harnesses = SERVICES.filter((instance) => instance.service === "harness").map(({ name }) => at(name));
   switch (service) {
     case "session":
       return { ...postgres, GANGLION_PROXY_ADDR: addresses.GANGLION_PROXY_ADDR };
@@ -81,7 +102,7 @@ export function serviceEnvironment(
     case "gateway":
       return {
         ...addresses,
-        GANGLION_HARNESS_ADDRS: harnesses.join(","),
+        GANGLION_HARNESS_ADDRS: allOf("harness"),
         GANGLION_REST_LISTEN: at("rest"),
         GANGLION_PUBLIC_LISTEN: at("grpc"),
       };

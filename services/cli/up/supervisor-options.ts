@@ -10,6 +10,8 @@ export interface SupervisorOptions {
   readonly publicState: string;
   readonly restPort: number;
   readonly grpcPort: number;
+  /** How many session services run side by side; 1 when it is not said. */
+  readonly sessionReplicas?: number;
   /** auto: only while no model key is stored. */
   readonly scriptedModel: "auto" | "on" | "off";
   /** A scripted model that somebody else runs; none of our own is started then. */

@@ -5,7 +5,7 @@ import { MeshCertificates } from "./mesh-certificates.ts";
 import { type MeshFiles, type MeshRecord, makeFolder, meshFiles, readMesh, writeMesh } from "./mesh-files.ts";
 import { certificateHolders } from "./mesh-holders.ts";
 import { MeshParts } from "./mesh-parts.ts";
-import { PORT_NAMES } from "./mesh-services.ts";
+import { portNames, servicesOf } from "./mesh-services.ts";
 import { endProcess, recordOf } from "./process-record.ts";
 import { checkReach } from "./service-specs.ts";
 import { prepareUsers } from "./service-users.ts";
@@ -82,13 +82,14 @@ export class Supervisor extends EventEmitter<{ stopped: [] }> {
     const users = prepareUsers();
     checkReach(options.checkout, users.gateway);
     const wanted = { rest: options.restPort, grpc: options.grpcPort };
-    const ports = await choosePorts(PORT_NAMES, this.#record.ports, wanted);
+    const services = servicesOf(options.sessionReplicas);
+    const ports = await choosePorts(portNames(services), this.#record.ports, wanted);
     this.#remember({ supervisor: recordOf(process.pid), ports, processes: {}, scriptedModel: false });
 
     const certificates = await MeshCertificates.open(this.files.tls);
-    const holders = certificateHolders(users);
+    const holders = certificateHolders(users, services);
     await Promise.all(holders.map((holder) => certificates.ensure(holder)));
-    const parts = new MeshParts({ options, files: this.files, users, ports, certificates });
+    const parts = new MeshParts({ options, services, files: this.files, users, ports, certificates });
     this.#parts = parts;
     parts.on("change", () =>
       this.#remember({ processes: parts.records(), scriptedModel: parts.scriptedModel }),
