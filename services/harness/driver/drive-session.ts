@@ -4,6 +4,7 @@ import type { DriveContext } from "./drive-context.ts";
 import { failTurn } from "./fail-turn.ts";
 import { idleAtHead } from "./idle-at-head.ts";
 import { interruptTurn } from "./interrupt-turn.ts";
+import { LeaseLost } from "./lease-lost.ts";
 import { callResult, failedSpanEnd, statusRunning } from "./new-events.ts";
 import { resolveTools } from "./resolve-tools.ts";
 import { runCalls } from "./run-calls.ts";
@@ -30,6 +31,8 @@ export async function driveSession(
   waitForInput: WaitForInput,
 ): Promise<DriveEnd> {
   for (;;) {
+    // Every step lets go at once from now on, and the next one would be the same, without end and without a pause.
+    if (ctx.signal.aborted) throw new LeaseLost("the run is over", { cause: ctx.signal.reason });
     if (ctx.stop.aborted) return { reason: "stopped" };
     const { state } = ctx.log;
     const action = decide(state);
