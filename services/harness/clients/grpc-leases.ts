@@ -11,6 +11,8 @@ const SILENT = new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED"]);
 /** Leases over gRPC, for one run of this process. */
 export function createGrpcLeases(client: SessionClient): Leases {
   const bootId = randomUUID();
+  // Nobody knows whether these were granted: a lease that nobody drives would be kept alive by this very process.
+  const unanswered = new Set<{ sessionId: string; bootId: string; requestId: string }>();
   return {
     async heartbeat(state) {
       const { timeToLive } = await client.harnessHeartbeat({ bootId, ...state }, { timeoutMs: 2000 });
@@ -18,14 +20,21 @@ export function createGrpcLeases(client: SessionClient): Leases {
     },
 
     async acquire(sessionId = "") {
-      // The same id on the second try: an answer that was lost must not leave a session held by nobody's run.
-      const request = { sessionId, bootId, requestId: randomUUID() };
+      const [left] = sessionId === "" ? unanswered : [];
+      // The same id again: an answer that was lost must not leave a session held by nobody's run.
+      const request = left ?? { sessionId, bootId, requestId: randomUUID() };
       const ask = () => client.acquireLease(request, { timeoutMs: 5000 });
-      const { lease } = await ask().catch((error: unknown) => {
-        if (GanglionError.is(error) && SILENT.has(error.code)) return ask();
+      unanswered.delete(request);
+      try {
+        const { lease } = await ask().catch((error: unknown) => {
+          if (isSilent(error)) return ask();
+          throw error;
+        });
+        return lease && held(lease);
+      } catch (error) {
+        if (isSilent(error)) unanswered.add(request);
         throw error;
-      });
-      return lease && held(lease);
+      }
     },
 
     async release({ sessionId, epoch }, settledPosition) {
@@ -46,6 +55,10 @@ export function createGrpcLeases(client: SessionClient): Leases {
       }
     },
   };
+}
+
+function isSilent(error: unknown): boolean {
+  return GanglionError.is(error) && SILENT.has(error.code);
 }
 
 function held({ sessionId, workspaceId, epoch, headPosition }: Lease): HeldLease {

@@ -280,4 +280,24 @@ describe("driving a session", () => {
     assert.deepEqual([error?.errorType, error?.mcpServerName], ["mcp_authentication_failed_error", "notes"]);
     assert.equal(world.log.types().at(-1), "sessionStatusIdle");
   });
+
+  it("stops asking for calls once its run is over, whatever they answer [B149]", async () => {
+    const world = new World(session(), answer("tool_use", bash("a", "slow")));
+    let asked = 0;
+    world.hands.execute = ({ signal }) => {
+      asked += 1;
+      // A driver that went on would never let anybody else run again.
+      if (asked > 50) return new Promise(() => {});
+      if (asked === 1) world.log.lease();
+      return new Promise((_, reject) => {
+        const letGo = (): void => reject(new Error("let go"));
+        if (signal.aborted) letGo();
+        else signal.addEventListener("abort", letGo);
+      });
+    };
+    const { end } = world.brain(60_000);
+    assert.equal((await end).reason, "lost");
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(asked, 1);
+  });
 });
