@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
+import { LeaseLost } from "../../../services/harness/driver/lease-lost.ts";
 import { session, World } from "./fakes/brain.ts";
 import { answer, bash, modelFailure } from "./fakes/scripted-parts.ts";
 
@@ -286,8 +287,8 @@ describe("driving a session", () => {
     let asked = 0;
     world.hands.execute = ({ signal }) => {
       asked += 1;
-      // A driver that went on would never let anybody else run again.
-      if (asked > 50) return new Promise(() => {});
+      // A driver that goes on never lets anybody else run again; this is the one thing that ends it.
+      if (asked > 50) return Promise.reject(new LeaseLost("enough"));
       if (asked === 1) world.log.lease();
       return new Promise((_, reject) => {
         const letGo = (): void => reject(new Error("let go"));
