@@ -51,6 +51,7 @@ import { createSessionTokens } from "./vault/session-tokens.ts";
 const EXIT_RETRY = 75;
 const EXIT_NOT_ALLOWED = 77;
 const BEAT_MS = 3000;
+const FORGET_MS = 600_000;
 const LOAD_LATER_MS = 3000;
 
 const config = loadConfig("mcp-proxy", fields);
@@ -103,7 +104,11 @@ async function start(): Promise<void> {
   const metrics = createMetrics("mcp-proxy", writer.instance);
   const tracing = createTracing("mcp-proxy", writer.instance);
   const ledger = countRecords(createLedger(pool, writer), metrics.registry);
+  const calls = createCallStore(pool, writer);
   const recovered = await recoverOpenRequests(pool, writer);
+  timers.push(
+    setInterval(() => void calls.forgetEnded().catch(warn("the journal could not be cleaned")), FORGET_MS),
+  );
   if (recovered > 0) log.warn({ requests: recovered }, "closed requests that a dead process left open");
   await vaultTokenStore.queueLeftBehind();
   const revocations = startRevocationWorker({
@@ -212,7 +217,7 @@ async function start(): Promise<void> {
         ...passage,
         mcp,
         resolve,
-        journal: createCallStore(pool, writer),
+        journal: calls,
         live,
         encode: encodeCall,
         decode: decodeCall,

@@ -26,6 +26,7 @@ export function createGrpcHands(sandboxAt: ServiceClients["sandboxAt"], address:
     },
 
     async execute({ address: at, sessionId, epoch, key, handId, name, inputJson, timeoutMs, ...scope }) {
+      const acknowledgedKeys = [...scope.acknowledgedKeys];
       const { execution } = await sandboxAt(at).execute(
         {
           sessionId,
@@ -35,6 +36,7 @@ export function createGrpcHands(sandboxAt: ServiceClients["sandboxAt"], address:
           name,
           inputJson: Buffer.from(inputJson),
           timeout: toDuration(timeoutMs),
+          acknowledgedKeys,
         },
         { timeoutMs: timeoutMs + ANSWER_MS, parent: parentOf(scope.signal, scope.traceparent) },
       );

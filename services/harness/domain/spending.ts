@@ -27,9 +27,9 @@ export function limitOf(budget: Budget | undefined): bigint | null {
 /** What one request costs, exactly. Cache writes of which no time is known count as those for five minutes. */
 export function costOf(price: ModelPrice, usage: ModelUsage): bigint {
   const { cacheCreation1hInputTokens: hour, cacheCreationInputTokens: written } = usage;
+  const fiveMinutes = usage.cacheCreation5mInputTokens;
   // The parts may be given without the sum.
-  const parts = hour + usage.cacheCreation5mInputTokens;
-  const short = (written > parts ? written : parts) - hour;
+  const short = written > fiveMinutes + hour ? written - hour : fiveMinutes;
   return (
     usage.inputTokens * price.inputMicrocents +
     usage.outputTokens * price.outputMicrocents +

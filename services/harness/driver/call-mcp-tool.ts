@@ -1,12 +1,12 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import { acknowledgedKeys } from "../domain/acknowledged-keys.ts";
 import { LIMITS } from "../domain/limits.ts";
 import { mcpContent } from "../domain/mcp-content.ts";
 import { OUTCOME } from "../domain/proto-values.ts";
 import type { Call, CallResult } from "../domain/session-state.ts";
 import { notRun } from "../domain/settle-call.ts";
 import type { NewEvent } from "../ports/event-log.ts";
-import type { Knowledge } from "../ports/hands.ts";
-import type { McpCall } from "../ports/mcp-servers.ts";
+import type { McpCall, McpKnowledge } from "../ports/mcp-servers.ts";
 import { answerOrStop } from "./answer-or-stop.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
@@ -46,7 +46,9 @@ export async function callMcpTool(
     const found = await lookUpMcpCall(ctx, call, signal, ctx.patience.callMs, true);
     if (signal.aborted) return undefined;
     if (found.kind === "known") return finishMcp(call, found.value);
-    if (found.kind !== "never") return callResult(call, unknown("The credential proxy cannot be asked"));
+    // Lost, but annotated read-only or idempotent: calling again under the same key does no harm.
+    if (found.kind !== "never" && found.kind !== "repeatable")
+      return callResult(call, unknown("The credential proxy cannot be asked"));
   }
   let mayHaveBegun = false;
   const until = performance.now() + ctx.patience.callMs;
@@ -63,6 +65,7 @@ export async function callMcpTool(
         inputJson: call.inputJson,
         key: call.id,
         timeoutMs: LIMITS.toolTimeoutMs,
+        acknowledgedKeys: acknowledgedKeys(ctx.log.state, "mcp"),
       });
       const done = await answerOrStop(ctx, call, calling, signal, resultOf);
       return done && finishMcp(call, done);
@@ -90,7 +93,7 @@ export async function lookUpMcpCall(
   signal: AbortSignal,
   forMs: number,
   wait: boolean,
-): Promise<Knowledge<McpCall>> {
+): Promise<McpKnowledge> {
   let until = performance.now() + forMs;
   while (!signal.aborted) {
     try {

@@ -49,7 +49,7 @@ async function closeMcp(ctx: DriveContext, call: Call, signal: AbortSignal): Pro
     // What is known of the call is asked next; whether it could be cancelled shows there.
   }
   const found = await lookUpMcpCall(ctx, call, signal, ctx.patience.interruptMs, false);
-  if (found.kind === "known") return finishMcp(call, found.value);
+  if (found.kind === "known" || found.kind === "repeatable") return finishMcp(call, found.value);
   if (found.kind === "never" && !ctx.attempted.has(call.id)) return callResult(call, notRun(NOT_BEGUN));
   return closeBlindly(ctx, call, found.kind === "never" ? cancelled() : unknown("The user interrupted"));
 }

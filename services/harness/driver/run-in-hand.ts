@@ -1,4 +1,5 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import { acknowledgedKeys } from "../domain/acknowledged-keys.ts";
 import { LIMITS } from "../domain/limits.ts";
 import { OUTCOME } from "../domain/proto-values.ts";
 import type { Call, CallResult } from "../domain/session-state.ts";
@@ -57,6 +58,7 @@ export async function runInHand(
         name: call.name,
         inputJson: call.inputJson,
         timeoutMs: LIMITS.toolTimeoutMs,
+        acknowledgedKeys: acknowledgedKeys(ctx.log.state, "built-in"),
       });
       const execution = await answerOrStop(ctx, call, running, signal, resultOf);
       return execution && (await finish(ctx, call, execution));

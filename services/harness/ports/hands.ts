@@ -49,6 +49,8 @@ export interface Hands {
       name: string;
       inputJson: Uint8Array;
       timeoutMs: number;
+      /** Calls whose results the log holds: the journal need not keep them. */
+      acknowledgedKeys: readonly string[];
     },
   ): Promise<HandExecution>;
   /** Runs nothing. */

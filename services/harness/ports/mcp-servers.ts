@@ -20,6 +20,9 @@ export interface McpCall {
   durationMs: bigint | undefined;
 }
 
+/** What the proxy's journal knows; "repeatable" = the outcome is lost, and calling again under the key does no harm. */
+export type McpKnowledge = Knowledge<McpCall> | { kind: "repeatable"; value: McpCall };
+
 /** What every call needs: a session token, and on whose behalf it is made. */
 export interface McpScope {
   token: string;
@@ -37,10 +40,12 @@ export interface McpServers {
       inputJson: Uint8Array;
       key: string;
       timeoutMs: number;
+      /** Calls whose results the log holds: the journal need not keep them. */
+      acknowledgedKeys: readonly string[];
     },
   ): Promise<McpCall>;
   /** Calls nothing. */
-  lookUp(request: McpScope & { key: string }): Promise<Knowledge<McpCall>>;
+  lookUp(request: McpScope & { key: string }): Promise<McpKnowledge>;
   /** Gives up a call that is under way; any other key is left as it is. */
   cancel(request: McpScope & { key: string }): Promise<void>;
 }

@@ -6,7 +6,14 @@ import type { LiveSessions } from "./live-sessions.ts";
 import { endingOf, openPassage, type Passage } from "./passage.ts";
 import type { CallJournal, JournalEntry } from "./ports.ts";
 import { proxyError } from "./proxy-error.ts";
-import { didNotRun, resultOfAnswer, resultOfFailure, type ToolResult, unknownResult } from "./tool-result.ts";
+import {
+  didNotRun,
+  forgottenResult,
+  resultOfAnswer,
+  resultOfFailure,
+  type ToolResult,
+  unknownResult,
+} from "./tool-result.ts";
 
 /** What tool calls need. */
 export interface ToolCallDeps extends McpDeps {
@@ -42,6 +49,8 @@ export interface ToolCall {
   inputJson: string;
   key: string;
   timeoutMs: number;
+  /** Keys of earlier calls whose results the log holds. */
+  acknowledgedKeys: readonly string[];
 }
 
 /** However often a server reports progress: no call takes longer. */
@@ -72,6 +81,10 @@ export async function callMcpTool(
     lookup: { kind: "static_bearer", urls: [], mcpServerName: call.serverName },
     choose: (access) => chooseMcpServer(access, call.serverName),
   });
+  if (call.acknowledgedKeys.length > 0) {
+    // Only ever a matter of space: whoever asks need not wait for it, and it may fail.
+    deps.journal.forget(passage.access.sessionId, call.acknowledgedKeys).catch(() => {});
+  }
   if (passage.isClaimed) return { call: await runAndWait(deps, call, passage, signal), isReplayed: false };
   try {
     return await settleKnownKey(deps, call, passage, digest, signal);
@@ -129,7 +142,10 @@ export function answerOf(
   key: string,
   entry: JournalEntry,
 ): StoredCall | undefined {
-  if (entry.state === "finished") return entry.result ? deps.decode(entry.result) : undefined;
+  if (entry.state === "finished") {
+    if (entry.result) return deps.decode(entry.result);
+    return { key, result: forgottenResult(), requestId: entry.requestId, durationMs: 0 };
+  }
   const isLost = entry.state === "dispatched" && (entry.isOwn || !entry.isAlive);
   if (!isLost || entry.isRepeatable) return undefined;
   return { key, result: unknownResult(), requestId: entry.requestId, durationMs: 0 };

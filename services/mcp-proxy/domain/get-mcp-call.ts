@@ -7,7 +7,7 @@ import { unknownResult } from "./tool-result.ts";
 export async function getMcpCall(
   deps: ToolCallDeps,
   asked: { token: string | undefined; caller: string; key: string },
-): Promise<{ call: StoredCall | undefined; isRunning: boolean; requestId: string }> {
+): Promise<{ call: StoredCall | undefined; isRunning: boolean; mayRepeat: boolean; requestId: string }> {
   const { token, caller, key } = asked;
   const passage = await openPassage(deps, {
     token,
@@ -28,8 +28,9 @@ export async function getMcpCall(
     const isRunning = isRunningHere(deps, passage.access.sessionId, key) || isRunningElsewhere;
     const lost = { key, result: unknownResult(), requestId: entry.requestId, durationMs: 0 };
     const call = isRunning ? undefined : (answerOf(deps, key, entry) ?? lost);
+    const mayRepeat = !isRunning && entry.state === "dispatched" && entry.isRepeatable;
     await passage.finish({ reason: "ok" });
-    return { call, isRunning, requestId: entry.requestId };
+    return { call, isRunning, mayRepeat, requestId: entry.requestId };
   } catch (error) {
     await passage.finish({ reason: endingOf(error) });
     throw error;

@@ -103,4 +103,8 @@ export interface CallJournal {
   takeOver(claim: CallClaim, from: JournalEntry): Promise<boolean>;
   /** Asks whichever process runs the call to give it up. */
   askToCancel(sessionId: string, callKey: string): Promise<void>;
+  /** Forgets what finished calls came to; that they were made stays known. */
+  forget(sessionId: string, callKeys: readonly string[]): Promise<void>;
+  /** Forgets the calls of sessions that ended a while ago; answers how many there were. */
+  forgetEnded(): Promise<number>;
 }

@@ -11,20 +11,14 @@ export interface ToolResult {
   isError: boolean;
 }
 
-/** Leaves room for the rest of a 4 MiB message. */
-const MAX_RESULT_BYTES = (4 << 20) - 65_536;
-
-/** The result for a server's answer; one that no message can carry is replaced by saying so. */
+/** The result for a server's answer. */
 export function resultOfAnswer(answer: McpToolAnswer): ToolResult {
-  let bytes = Buffer.byteLength(answer.structuredContentJson);
-  for (const { json } of answer.content) bytes += Buffer.byteLength(json) + 96;
-  if (bytes > MAX_RESULT_BYTES) {
-    return say(
-      "completed",
-      `The tool ran, but its answer of ${bytes} bytes is larger than can be passed on.`,
-    );
-  }
   return { effect: "completed", ...answer };
+}
+
+/** The answer for a call that ended, and whose result was forgotten because the log has it. */
+export function forgottenResult(): ToolResult {
+  return say("unknown", "The call was made and ended; what it came to is no longer kept.");
 }
 
 /** True when a failure proves that the tool did not run, and no answer of the server is worth passing on. */

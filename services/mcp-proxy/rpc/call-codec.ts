@@ -11,8 +11,25 @@ const OUTCOMES: Record<Effect, ToolOutcome> = {
 };
 const EFFECTS = new Map(Object.entries(OUTCOMES).map(([effect, outcome]) => [outcome, effect as Effect]));
 
-/** A call as a message. */
-export function toCall({ key, result, requestId, durationMs }: StoredCall, isReplayed: boolean): Call {
+/** Leaves room for the rest of a 4 MiB message. */
+const MAX_RESULT_BYTES = (4 << 20) - 65_536;
+
+/** A call as a message; a result that no message can carry is replaced by saying so, with its size. */
+export function toCall(call: StoredCall, isReplayed: boolean): Call {
+  const whole = toWholeCall(call, isReplayed);
+  let bytes = whole.structuredContentJson.length;
+  for (const { data } of whole.content) bytes += (data?.$case === "json" ? data.value.length : 0) + 96;
+  if (bytes <= MAX_RESULT_BYTES) return whole;
+  const fullSizeBytes = BigInt(Call.encode(toWholeCall(call, false)).finish().length);
+  const text = `The answer of ${bytes} bytes is larger than one message.`;
+  const note = {
+    type: "text",
+    data: { $case: "json" as const, value: Buffer.from(JSON.stringify({ type: "text", text })) },
+  };
+  return { ...whole, content: [note], structuredContentJson: Buffer.alloc(0), fullSizeBytes };
+}
+
+function toWholeCall({ key, result, requestId, durationMs }: StoredCall, isReplayed: boolean): Call {
   return {
     key,
     outcome: OUTCOMES[result.effect],
@@ -28,12 +45,13 @@ export function toCall({ key, result, requestId, durationMs }: StoredCall, isRep
       nanos: Math.round(durationMs % 1000) * 1_000_000,
     },
     isReplayed,
+    fullSizeBytes: 0n,
   };
 }
 
 /** The form in which the journal keeps a call: the message itself. */
 export function encodeCall(call: StoredCall): Buffer {
-  return Buffer.from(Call.encode(toCall(call, false)).finish());
+  return Buffer.from(Call.encode(toWholeCall(call, false)).finish());
 }
 
 /** Reads what encodeCall wrote. */

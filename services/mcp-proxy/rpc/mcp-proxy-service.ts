@@ -1,10 +1,11 @@
 import { Violations } from "../../common/errors/violations.ts";
 import type { CallContext } from "../../common/grpc/call-context.ts";
-import { type Implementation, implement, unary } from "../../common/grpc/handlers.ts";
+import { type Implementation, implement, serverStream, unary } from "../../common/grpc/handlers.ts";
 import { singleMetadata } from "../../common/grpc/single-metadata.ts";
 import {
   type CallToolRequest,
   McpProxyServiceService,
+  type ReadCallRequest,
 } from "../../gen/ganglion/mcpproxy/v1/mcp_proxy_service.ts";
 import { ToolOutcome } from "../../gen/ganglion/types/v1/event.ts";
 import { callMcpTool, type ToolCallDeps } from "../domain/call-mcp-tool.ts";
@@ -12,6 +13,7 @@ import { cancelMcpCall } from "../domain/cancel-mcp-call.ts";
 import { getMcpCall } from "../domain/get-mcp-call.ts";
 import { isTooDeep } from "../domain/json-bytes.ts";
 import { listMcpTools } from "../domain/list-mcp-tools.ts";
+import { readMcpCall } from "../domain/read-mcp-call.ts";
 import { toCall } from "./call-codec.ts";
 import { checkText } from "./read-requests.ts";
 
@@ -19,6 +21,10 @@ const TOKEN_KEY = "ganglion-session-token";
 const MAX_INPUT_BYTES = 2 << 20;
 const DEFAULT_TIMEOUT_MS = 120_000;
 const MAX_TIMEOUT_MS = 600_000;
+const KEY = /^[A-Za-z0-9_-]{1,64}$/;
+const MAX_KEYS = 1000;
+/** Size of one piece of a call that is larger than a message. */
+const PIECE_BYTES = 1 << 20;
 
 /** Makes McpProxyService. */
 export function mcpProxyService(deps: ToolCallDeps): Implementation {
@@ -43,7 +49,13 @@ export function mcpProxyService(deps: ToolCallDeps): Implementation {
     }),
     callTool: unary(async (req, ctx) => {
       const { inputJson, timeoutMs } = readCallTool(req);
-      const asked = { ...callerOf(ctx), serverName: req.mcpServerName, name: req.name, key: req.key };
+      const asked = {
+        ...callerOf(ctx),
+        serverName: req.mcpServerName,
+        name: req.name,
+        key: req.key,
+        acknowledgedKeys: req.acknowledgedKeys,
+      };
       const { call, isReplayed } = await callMcpTool(deps, { ...asked, inputJson, timeoutMs }, ctx.signal);
       ctx.note({ proxy_request_id: call.requestId });
       return { call: toCall(call, isReplayed) };
@@ -59,8 +71,9 @@ export function mcpProxyService(deps: ToolCallDeps): Implementation {
       const found = new Violations();
       checkKey(found, req.key);
       found.throwIfAny();
-      const { call, isRunning, requestId } = await getMcpCall(deps, { ...callerOf(ctx), key: req.key });
-      if (call) return { call: toCall(call, true), isRunning };
+      const known = await getMcpCall(deps, { ...callerOf(ctx), key: req.key });
+      const { call, isRunning, mayRepeat, requestId } = known;
+      if (call) return { call: toCall(call, true), isRunning, mayRepeat };
       const unfinished = {
         key: req.key,
         outcome: ToolOutcome.TOOL_OUTCOME_UNSPECIFIED,
@@ -70,8 +83,18 @@ export function mcpProxyService(deps: ToolCallDeps): Implementation {
         proxyRequestId: requestId,
         duration: undefined,
         isReplayed: false,
+        fullSizeBytes: 0n,
       };
-      return { call: unfinished, isRunning };
+      return { call: unfinished, isRunning, mayRepeat };
+    }),
+    readCall: serverStream(async function* (req: ReadCallRequest, ctx) {
+      const found = new Violations();
+      checkKey(found, req.key);
+      found.throwIfAny();
+      const bytes = await readMcpCall(deps, { ...callerOf(ctx), key: req.key });
+      for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+        yield { data: bytes.subarray(at, at + PIECE_BYTES) };
+      }
     }),
   });
 }
@@ -79,7 +102,7 @@ export function mcpProxyService(deps: ToolCallDeps): Implementation {
 function checkKey(found: Violations, key: string): void {
   found.string("key", key, {
     required: true,
-    pattern: /^[A-Za-z0-9_-]{1,64}$/,
+    pattern: KEY,
     patternMeans: "1 to 64 characters [A-Za-z0-9_-]",
   });
 }
@@ -99,6 +122,9 @@ function readCallTool(req: CallToolRequest): { inputJson: string; timeoutMs: num
     const isFit = isObject(inputJson, req.inputJson) && !isTooDeep(req.inputJson);
     found.check(isFit, "input_json", "must be one JSON object in UTF-8, nested at most 256 levels deep");
   }
+  const areKeys =
+    req.acknowledgedKeys.length <= MAX_KEYS && req.acknowledgedKeys.every((key) => KEY.test(key));
+  found.check(areKeys, "acknowledged_keys", "must be at most 1,000 keys");
   const { timeout } = req;
   const timeoutMs = timeout
     ? Number(timeout.seconds) * 1000 + Math.round(timeout.nanos / 1e6)

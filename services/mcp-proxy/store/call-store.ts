@@ -29,6 +29,21 @@ UPDATE proxy.calls SET state = 'claimed', request_id = $3, epoch = $4, instance 
 WHERE session_id = $1 AND call_key = $2 AND request_id = $7 AND state = $8 RETURNING 1`,
 };
 
+// A call without its result is answered as one whose result is no longer kept, and is never made again.
+const FORGET = {
+  name: "forget_calls",
+  text: `UPDATE proxy.calls SET result = NULL
+         WHERE session_id = $1 AND call_key = ANY ($2) AND state = 'finished' AND result IS NOT NULL`,
+};
+// Nobody can ask any more: the end of a session refuses every token of it.
+const FORGET_ENDED = {
+  name: "forget_ended_calls",
+  text: `WITH gone AS (
+           DELETE FROM proxy.calls c USING proxy.fences f
+           WHERE f.session_id = c.session_id AND f.ended AND f.raised_at < now() - interval '1 h' RETURNING 1)
+         SELECT count(*)::int AS count FROM gone`,
+};
+
 /** Channel on which processes ask each other to give up a call. */
 export const CANCEL_CHANNEL = "ganglion_proxy_cancel";
 const ASK_TO_CANCEL = { name: "ask_to_cancel", text: `SELECT pg_notify('${CANCEL_CHANNEL}', $1)` };
@@ -61,6 +76,13 @@ export function createCallStore(pool: Pool, writer: { instance: string; bootId: 
         writer.bootId,
       ];
       return (await query(pool, TAKE_OVER, [...values, from.requestId, from.state])).length === 1;
+    },
+    forget: async (sessionId, callKeys) => {
+      await query(pool, FORGET, [sessionId, callKeys]);
+    },
+    forgetEnded: async () => {
+      const [row] = await query<{ count: number }>(pool, FORGET_ENDED, []);
+      return row?.count ?? 0;
     },
     askToCancel: async (sessionId, callKey) => {
       await query(pool, ASK_TO_CANCEL, [JSON.stringify([sessionId, callKey])]);

@@ -93,7 +93,10 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
         error instanceof UpstreamFailure && error.kind === "refused" && [400, 404].includes(error.status);
       if (!isLost || isNew || connection.transport.sessionId === undefined) throw error;
       connections.forget(target, connection);
-      return await work(await connections.get(target), signal);
+      const fresh = await connections.get(target);
+      // What the server said of its tools is as true as before.
+      fresh.tools = connection.tools;
+      return await work(fresh, signal);
     }
   };
 

@@ -28,6 +28,11 @@ export interface ExecutionJournal {
   find(sessionId: string, key: string): JournalEntry | undefined;
   start(entry: Omit<JournalEntry, "isFinished">): Promise<void>;
   finish(sessionId: string, key: string, result: ExecutionResult): Promise<void>;
-  /** The recorded result; undefined when it was dropped because of its age. */
+  /**
+   * Forgets what finished calls came to, because the log holds it; that they were made stays known. Not durable by
+   * itself: after a crash they may be there again.
+   */
+  forget(sessionId: string, keys: readonly string[]): void;
+  /** The recorded result; undefined when it was forgotten, or dropped because of its age. */
   result(sessionId: string, key: string): Promise<ExecutionResult | undefined>;
 }

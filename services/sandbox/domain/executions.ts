@@ -73,6 +73,11 @@ export class Executions {
     return { key, handId, result: await this.#begin(command, digest, hand), isReplayed: false };
   }
 
+  /** acknowledge lets go of results that the log holds, so that a journal does not grow with the life of a session. */
+  acknowledge(sessionId: string, keys: readonly string[]): void {
+    this.#journal.forget(sessionId, keys);
+  }
+
   /** cancel kills a run and resolves when nothing of it runs any more; it changes nothing when there is none. */
   async cancel(call: { sessionId: string; key: string }): Promise<void> {
     const running = this.#running.get(nameOf(call));

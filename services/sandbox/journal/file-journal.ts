@@ -91,6 +91,10 @@ export class FileJournal implements ExecutionJournal {
     await this.compactIfWorth();
   }
 
+  forget(sessionId: string, keys: readonly string[]): void {
+    this.#state.forget(sessionId, keys);
+  }
+
   async result(sessionId: string, key: string): Promise<ExecutionResult | undefined> {
     await this.#compacting;
     const place = this.#state.resultPlace(sessionId, key);

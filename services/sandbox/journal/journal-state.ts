@@ -89,6 +89,17 @@ export class JournalState {
     }
   }
 
+  /** forget drops the results of finished calls. */
+  forget(sessionId: string, keys: readonly string[]): void {
+    const calls = this.#sessions.get(sessionId)?.calls;
+    for (const key of keys) {
+      const call = calls?.get(key);
+      if (!call?.result) continue;
+      call.result = undefined;
+      call.bytes = SMALL_RECORD_BYTES;
+    }
+  }
+
   /** records yields what a rewritten file has to hold. */
   async *records(read: (place: RecordPlace) => Promise<Buffer>): AsyncGenerator<JournalRecord> {
     for (const hand of this.#hands.values()) {

@@ -10,6 +10,7 @@ import type { SandboxDeps } from "./sandbox-deps.ts";
 const MAX_INPUT_BYTES = 2 * 1024 * 1024;
 const DEFAULT_TIMEOUT_MS = 120_000;
 const MAX_TIMEOUT_MS = 600_000;
+const MAX_KEYS = 1000;
 
 /** execute runs one tool call, or says what became of it. */
 export async function execute(
@@ -21,6 +22,7 @@ export async function execute(
   ctx.note({ hand_id: command.handId, call: command.key, tool: toolLabel(command.name, deps.offer().tools) });
   const { sessionId } = command;
   await deps.leases.admit({ sessionId, epoch: request.epoch, caller: ctx.principal.spiffeId }, ctx.signal);
+  deps.executions.acknowledge(sessionId, request.acknowledgedKeys);
   const view = await deps.executions.execute(command);
   if (!view.isReplayed) deps.metrics.countExecution(view.result.outcome);
   ctx.note({ outcome: view.result.outcome, is_replayed: view.isReplayed });
@@ -28,7 +30,7 @@ export async function execute(
 }
 
 function parseExecute(request: ExecuteRequest): ExecuteCommand {
-  const { sessionId, handId, key, epoch, name, inputJson, timeout } = request;
+  const { sessionId, handId, key, epoch, name, inputJson, timeout, acknowledgedKeys } = request;
   const violations = new Violations();
   checkSessionId(violations, sessionId);
   checkHandId(violations, handId);
@@ -37,6 +39,11 @@ function parseExecute(request: ExecuteRequest): ExecuteCommand {
   violations.string("name", name, { required: true, maxLength: 128 });
   violations.bytes("input_json", inputJson, { required: true, maxBytes: MAX_INPUT_BYTES });
   const timeoutMs = parseTimeout(violations, timeout);
+  violations.check(
+    acknowledgedKeys.length <= MAX_KEYS && acknowledgedKeys.every((known) => known.length <= 64),
+    "acknowledged_keys",
+    "must be at most 1,000 keys",
+  );
   violations.throwIfAny();
   return { sessionId, handId, key, name, inputJson: inputJson.toString("utf8"), timeoutMs };
 }

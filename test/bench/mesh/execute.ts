@@ -42,6 +42,7 @@ export const executeBenchmark: Benchmark<MeshStand> = {
         name: "bash",
         inputJson: Buffer.from('{"command":"true"}'),
         timeout: undefined,
+        acknowledgedKeys: [],
       });
       if (execution?.exitCode !== 0) throw new Error(`true failed in the hand: ${execution?.output}`);
     };

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import type { CallContext } from "../../../services/common/grpc/call-context.ts";
-import { implement, unary } from "../../../services/common/grpc/handlers.ts";
+import { implement, serverStream, unary } from "../../../services/common/grpc/handlers.ts";
 import { type RunningServer, startServer } from "../../../services/common/grpc/start-server.ts";
 import type { TlsBundle } from "../../../services/common/tls/tls-bundle.ts";
 import { BindingServiceService } from "../../../services/gen/ganglion/mcpproxy/v1/binding_service.ts";
@@ -78,7 +78,10 @@ export class PlayedProxy {
         this.#admit(ctx);
         const call = journal.get(key);
         if (!call) throw new GanglionError({ code: "NOT_FOUND", reason: "CALL_NOT_FOUND", message: "no" });
-        return { call, isRunning: false };
+        return { call, isRunning: false, mayRepeat: false };
+      }),
+      readCall: serverStream(async function* () {
+        throw new GanglionError({ code: "NOT_FOUND", reason: "CALL_NOT_FOUND", message: "no" });
       }),
     });
   }

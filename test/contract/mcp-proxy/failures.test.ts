@@ -49,7 +49,7 @@ describe("mcp-proxy when parts fail", () => {
     (await kit.mcp()).listTools({ mcpServerName: "demo" }, metadata(of));
   const call = async (of: BoundSession, name: string, input: object, key = newId("sevt")) => {
     const inputJson = Buffer.from(JSON.stringify(input));
-    const request = { mcpServerName: "demo", name, inputJson, key, timeout: undefined };
+    const request = { mcpServerName: "demo", name, inputJson, key, timeout: undefined, acknowledgedKeys: [] };
     return (await kit.mcp()).callTool(request, metadata(of));
   };
 

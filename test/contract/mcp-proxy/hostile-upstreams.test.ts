@@ -39,7 +39,14 @@ describe("upstreams that mean harm", () => {
     const ms = more.timeoutMs ?? 10_000;
     const timeout = { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
     const key = more.key ?? newId("sevt");
-    const request = { mcpServerName: "demo", name: "one", inputJson: Buffer.from(inputJson), key, timeout };
+    const request = {
+      mcpServerName: "demo",
+      name: "one",
+      inputJson: Buffer.from(inputJson),
+      key,
+      timeout,
+      acknowledgedKeys: [],
+    };
     const { call: made } = await (await kit.mcp()).callTool(request, metadata(more.of ?? session));
     const text = (made?.content ?? [])
       .map(({ data }) => (data?.$case === "json" ? data.value.toString() : ""))
@@ -177,14 +184,6 @@ describe("upstreams that mean harm", () => {
       "an answer of 20 MiB [A030]",
       (rpc, _request, response) => {
         answer(response, rpc, { content: [{ type: "text", text: "x".repeat(20 << 20) }] });
-        return true;
-      },
-      ToolOutcome.TOOL_OUTCOME_COMPLETED,
-    ],
-    [
-      "an answer that no message can carry",
-      (rpc, _request, response) => {
-        answer(response, rpc, { content: [{ type: "text", text: "x".repeat(5 << 20) }] });
         return true;
       },
       ToolOutcome.TOOL_OUTCOME_COMPLETED,

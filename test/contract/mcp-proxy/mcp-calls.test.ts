@@ -38,6 +38,7 @@ describe("calls to an MCP server", () => {
       inputJson: Buffer.from(JSON.stringify(input)),
       key: more.key ?? newId("sevt"),
       timeout,
+      acknowledgedKeys: [],
     };
     const options = { ...metadata(of), ...(more.signal ? { signal: more.signal } : {}) };
     return (await kit.mcp()).callTool(request, options);
@@ -195,6 +196,7 @@ describe("calls to an MCP server", () => {
       inputJson: Buffer.from("[1]"),
       key: "a b",
       timeout: undefined,
+      acknowledgedKeys: [],
     };
     const error = await failureOf(mcp.callTool(bad, metadata(session)));
     assert.equal(error.reason, "INVALID_FIELD");
@@ -219,6 +221,7 @@ describe("calls to an MCP server", () => {
       inputJson: Buffer.from(deep),
       key: newId("sevt"),
       timeout: undefined,
+      acknowledgedKeys: [],
     };
     const error = await failureOf((await kit.mcp()).callTool(request, metadata(session)));
     assert.equal(error.violations[0]?.field, "input_json");

@@ -37,7 +37,7 @@ describe("two replicas of mcp-proxy", function () {
     key = newId("sevt"),
   ) => {
     const inputJson = Buffer.from(JSON.stringify(input));
-    const request = { mcpServerName: "demo", name, inputJson, key, timeout: undefined };
+    const request = { mcpServerName: "demo", name, inputJson, key, timeout: undefined, acknowledgedKeys: [] };
     return (await (await at(service)).callTool(request, metadata.get(of))).call;
   };
 

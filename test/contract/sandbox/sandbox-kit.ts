@@ -173,7 +173,11 @@ export class HandUser {
   }
 
   /** What Execute is asked. */
-  request(name: string, input: unknown, more: { key?: string; epoch?: bigint; timeoutMs?: number } = {}) {
+  request(
+    name: string,
+    input: unknown,
+    more: { key?: string; epoch?: bigint; timeoutMs?: number; acknowledgedKeys?: string[] } = {},
+  ) {
     const { key = newId("sevt"), epoch = 1n, timeoutMs } = more;
     return {
       ...{ sessionId: this.sessionId, handId: this.hand.id, key, epoch, name },
@@ -182,6 +186,7 @@ export class HandUser {
         timeoutMs === undefined
           ? undefined
           : { seconds: BigInt(Math.floor(timeoutMs / 1000)), nanos: (timeoutMs % 1000) * 1e6 },
+      acknowledgedKeys: more.acknowledgedKeys ?? [],
     };
   }
 

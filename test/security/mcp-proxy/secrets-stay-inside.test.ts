@@ -89,6 +89,7 @@ describe("credentials used by mcp-proxy", function () {
       inputJson: Buffer.from("{}"),
       key: newId("sevt"),
       timeout: undefined,
+      acknowledgedKeys: [],
     };
     const { call } = await mcp.callTool(request, { metadata });
     answers.push(

@@ -208,6 +208,7 @@ describe("sandbox: what a hand can reach", function () {
       name: "bash",
       inputJson: Buffer.from("{}"),
       timeout: undefined,
+      acknowledgedKeys: [],
     });
     await assert.rejects(late, { reason: "STALE_EPOCH" });
   }).timeout(20_000);

@@ -105,6 +105,10 @@ export class FakeJournal implements ExecutionJournal {
     this.results.set(`${sessionId} ${key}`, result);
   }
 
+  forget(sessionId: string, keys: readonly string[]): void {
+    for (const key of keys) this.results.delete(`${sessionId} ${key}`);
+  }
+
   async result(sessionId: string, key: string): Promise<ExecutionResult | undefined> {
     return this.results.get(`${sessionId} ${key}`);
   }

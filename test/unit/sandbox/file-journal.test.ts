@@ -34,6 +34,42 @@ describe("sandbox journal: what is remembered", () => {
     return journal.start({ sessionId: SESSION, key, handId: "hand_1", digest: "d", startedAt: now });
   }
 
+  it("does not grow with the results that the log holds, and never forgets that a call was made [L4]", async () => {
+    const sizes: number[] = [];
+    for (const acknowledges of [true, false]) {
+      const journal = await open({ maxBytes: 100_000_000 });
+      for (let i = 0; i < 500; i++) {
+        const key = `${acknowledges}-${i}`;
+        await start(journal, key);
+        await journal.finish(SESSION, key, result("x".repeat(10_000)));
+        if (acknowledges) journal.forget(SESSION, [key]);
+      }
+      await journal.compactIfWorth();
+      sizes.push(statSync(join(folder, "journal.log")).size);
+      await journal.close();
+    }
+    assert.ok(sizes[0]! < 500_000, `${sizes[0]} bytes with acknowledgements`);
+    assert.ok(sizes[1]! > 5_000_000, `${sizes[1]} bytes without`);
+    const again = await open({ maxBytes: 100_000_000 });
+    assert.equal(again.find(SESSION, "true-0")?.isFinished, true);
+    assert.equal(await again.result(SESSION, "true-0"), undefined);
+    assert.equal((await again.result(SESSION, "false-0"))?.output.length, 10_000);
+    await again.close();
+  });
+
+  it("forgets results of finished calls of that session only", async () => {
+    const journal = await open();
+    await start(journal, "open");
+    await start(journal, "done");
+    await journal.finish(SESSION, "done", result("kept"));
+    journal.forget(SESSION, ["open", "absent"]);
+    journal.forget("sesn_2", ["done"]);
+    assert.equal((await journal.result(SESSION, "done"))?.output, "kept");
+    await journal.finish(SESSION, "open", result("late"));
+    assert.equal((await journal.result(SESSION, "open"))?.output, "late");
+    await journal.close();
+  });
+
   it("a started call, a finished one, the epoch and the hands survive", async () => {
     const journal = await open();
     await journal.recordHand({ handId: "hand_1", sessionId: SESSION, createdAt: now });

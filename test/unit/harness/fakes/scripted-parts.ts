@@ -1,7 +1,12 @@
 import { GanglionError } from "../../../../services/common/errors/ganglion-error.ts";
 import type { HandExecution, Hands, Knowledge } from "../../../../services/harness/ports/hands.ts";
 import type { Previews, Tokens } from "../../../../services/harness/ports/leases.ts";
-import type { McpCall, McpServers, McpTool } from "../../../../services/harness/ports/mcp-servers.ts";
+import type {
+  McpCall,
+  McpKnowledge,
+  McpServers,
+  McpTool,
+} from "../../../../services/harness/ports/mcp-servers.ts";
 import {
   type Answer,
   type AnswerBlock,
@@ -100,6 +105,8 @@ export class JournalHands implements Hands {
   readonly address = "127.0.0.1:1";
   readonly journal = new Map<string, Knowledge<HandExecution>>();
   readonly runs: string[] = [];
+  /** Keys that each call said the log holds. */
+  readonly acknowledged: (readonly string[])[] = [];
   readonly cancelled: string[] = [];
   readonly commands = new Map<string, Command>();
   readonly #running = new Map<string, Promise<HandExecution>>();
@@ -113,8 +120,15 @@ export class JournalHands implements Hands {
     return { handId: `hand_${this.provisioned}`, sandbox: "", sandboxAddr: this.address, driver: "fake" };
   }
 
-  async execute({ key, handId, inputJson, signal }: Parameters<Hands["execute"]>[0]): Promise<HandExecution> {
+  async execute({
+    key,
+    handId,
+    inputJson,
+    signal,
+    acknowledgedKeys,
+  }: Parameters<Hands["execute"]>[0]): Promise<HandExecution> {
     if (!this.isReachable) throw unreachable();
+    this.acknowledged.push(acknowledgedKeys);
     let running = this.#running.get(key);
     if (!running) {
       const { command } = JSON.parse(Buffer.from(inputJson).toString("utf8")) as { command: string };
@@ -163,7 +177,7 @@ export const EXECUTED: HandExecution = {
 export class MapMcp implements McpServers {
   readonly tools = new Map<string, McpTool[]>();
   readonly calls: string[] = [];
-  readonly journal = new Map<string, Knowledge<McpCall>>();
+  readonly journal = new Map<string, McpKnowledge>();
   answer: Partial<McpCall> = {};
 
   async listTools({ serverName }: Parameters<McpServers["listTools"]>[0]): Promise<McpTool[]> {
@@ -185,7 +199,7 @@ export class MapMcp implements McpServers {
 
   async cancel(): Promise<void> {}
 
-  async lookUp({ key }: Parameters<McpServers["lookUp"]>[0]): Promise<Knowledge<McpCall>> {
+  async lookUp({ key }: Parameters<McpServers["lookUp"]>[0]): Promise<McpKnowledge> {
     return this.journal.get(key) ?? { kind: "never" };
   }
 }
