@@ -27,7 +27,8 @@ export class ActiveCall {
   readonly #span: ActiveSpan;
   readonly #abort = new AbortController();
   readonly #deadlineMs: number;
-  readonly #aborted: Promise<never>;
+  // A promise of the abort would keep a reaction for each message of a stream that is open for days.
+  readonly #waiting = new Set<() => void>();
   #timer: NodeJS.Timeout | undefined;
   #principal: Principal | undefined;
   #notes: Record<string, unknown> = {};
@@ -44,11 +45,11 @@ export class ActiveCall {
       typeof traceparent === "string" ? traceparent : undefined,
       { "rpc.system": "grpc", "rpc.service": contract.service, "rpc.method": contract.method },
     );
-    this.#aborted = new Promise((_resolve, reject) => {
-      this.#abort.signal.addEventListener("abort", () => reject(this.#abort.signal.reason), { once: true });
-    });
-    // Nobody may be racing against it when it fires.
-    this.#aborted.catch(() => {});
+    const stopWaiting = () => {
+      for (const stop of this.#waiting) stop();
+      this.#waiting.clear();
+    };
+    this.#abort.signal.addEventListener("abort", stopWaiting, { once: true });
     this.#deadlineMs = this.#startDeadline();
     call.on("cancelled", () => this.#onCancelled());
     state.active.add(this);
@@ -115,7 +116,21 @@ export class ActiveCall {
 
   /** Waits for a promise or for the call to be aborted, whichever is first. */
   race<T>(promise: PromiseLike<T> | T): Promise<T> {
-    return Promise.race([promise, this.#aborted]);
+    if (this.#abort.signal.aborted) return Promise.reject(this.#abort.signal.reason);
+    return new Promise<T>((resolve, reject) => {
+      const stop = () => reject(this.#abort.signal.reason);
+      this.#waiting.add(stop);
+      Promise.resolve(promise).then(
+        (value) => {
+          this.#waiting.delete(stop);
+          resolve(value);
+        },
+        (error) => {
+          this.#waiting.delete(stop);
+          reject(error);
+        },
+      );
+    });
   }
 
   /** Stops the call: waiting code is rejected with `reason`, which becomes its status. */

@@ -71,7 +71,10 @@ export function serverStream<Req, Res>(
   return { kind: "server_stream", run, options };
 }
 
-/** Makes a handler that takes a stream and answers once. */
+/**
+ * Makes a handler that takes a stream and answers once. The requests of a caller that leaves may end like those of one
+ * that is done (its transport ends the stream before it resets it): what counts must say itself when it is whole.
+ */
 export function clientStream<Req, Res>(run: ClientStream<Req, Res>["run"]): ClientStream<Req, Res> {
   return { kind: "client_stream", run };
 }

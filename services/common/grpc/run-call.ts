@@ -38,15 +38,15 @@ export function transportHandler(
         state,
         contract,
         method,
-        (call, ctx) => run.run(requestsOf(call), ctx) as Promise<unknown>,
+        (call, ctx, active) => run.run(requestsOf(call, active), ctx) as Promise<unknown>,
       );
     case "server_stream":
       return answerStream(state, contract, method, run.options, (call, ctx) =>
         run.run(noteSession(decoded(call.request), ctx), ctx),
       );
     case "bidi":
-      return answerStream(state, contract, method, run.options, (call, ctx) =>
-        run.run(requestsOf(call), ctx),
+      return answerStream(state, contract, method, run.options, (call, ctx, active) =>
+        run.run(requestsOf(call, active), ctx),
       );
   }
 }
@@ -55,7 +55,7 @@ function answerOnce(
   state: ServerState,
   contract: MethodContract,
   method: Method,
-  run: (call: TransportCall, ctx: CallContext) => Promise<unknown>,
+  run: (call: TransportCall, ctx: CallContext, active: ActiveCall) => Promise<unknown>,
 ): TransportHandler {
   return (call, callback) => {
     const active = new ActiveCall(state, contract, call);
@@ -63,7 +63,7 @@ function answerOnce(
       try {
         const ctx = await active.admit();
         crashPoint("serve", method.path, "received");
-        const response = encodeResponse(method, await active.race(run(call, ctx)));
+        const response = encodeResponse(method, await active.race(run(call, ctx, active)));
         crashPoint("serve", method.path, "answering");
         active.succeed();
         callback(null, response);
@@ -80,7 +80,7 @@ function answerStream(
   contract: MethodContract,
   method: Method,
   options: StreamOptions<unknown>,
-  run: (call: TransportCall, ctx: CallContext) => AsyncIterable<unknown>,
+  run: (call: TransportCall, ctx: CallContext, active: ActiveCall) => AsyncIterable<unknown>,
 ): TransportHandler {
   const labels = { grpc_service: contract.service, grpc_method: contract.method };
   return (call) => {
@@ -91,7 +91,7 @@ function answerStream(
       try {
         const ctx = await active.admit();
         crashPoint("serve", method.path, "received");
-        const iterator = run(call, ctx)[Symbol.asyncIterator]();
+        const iterator = run(call, ctx, active)[Symbol.asyncIterator]();
         try {
           for (;;) {
             const next = await active.race(iterator.next());
@@ -146,8 +146,18 @@ function resetWhenStalled(call: TransportCall): void {
   call.on("cancelled", () => clearTimeout(timer));
 }
 
-async function* requestsOf(call: TransportCall): AsyncGenerator<unknown> {
-  for await (const request of call as unknown as AsyncIterable<unknown>) yield decoded(request);
+// What is awaited of a caller that has left is not awaited for ever.
+async function* requestsOf(call: TransportCall, active: ActiveCall): AsyncGenerator<unknown> {
+  const requests = (call as unknown as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await active.race(requests.next());
+      if (next.done) return;
+      yield decoded(next.value);
+    }
+  } finally {
+    requests.return?.().catch(() => {});
+  }
 }
 
 /** Puts the session a request names into the call's log line. */

@@ -33,6 +33,11 @@ export class Watcher {
     this.#position = position;
   }
 
+  /** True when this reader asked for text as it is generated. */
+  get hasPreviews(): boolean {
+    return this.#options.includePreviews;
+  }
+
   /** Everything up to here was looked at; what matched was handed on or is in the buffer. */
   get position(): bigint {
     return this.#position;

@@ -7,6 +7,7 @@ import type {
   PublishPreviewsResponse,
 } from "../../../gen/ganglion/session/v1/session_service.ts";
 import { staleEpoch } from "../../domain/errors.ts";
+import type { Publication } from "../../previews/publication.ts";
 import { callerOf } from "../caller-of.ts";
 import { checkId } from "../check-request.ts";
 import type { Deps } from "../deps.ts";
@@ -19,19 +20,32 @@ const PREVIEWED = ["agent.message", "agent.thinking"];
 export const publishPreviews = (deps: Deps) =>
   clientStream<PublishPreviewsRequest, PublishPreviewsResponse>(async (requests, ctx) => {
     const owner = callerOf(ctx).subject;
-    let confirmed = { key: "", at: 0 };
-    for await (const { sessionId, epoch, preview } of requests) {
-      const checked = checkPreview(sessionId, epoch, preview);
-      const key = `${sessionId} ${epoch}`;
-      // Not asked for each word: a brain that lost its lease is told within a second.
-      if (confirmed.key !== key || performance.now() - confirmed.at > RECHECK_MS) {
-        const lease = await deps.leases.get(sessionId, null, ctx.signal);
-        if (lease?.owner !== owner || lease.epoch !== epoch) throw staleEpoch(lease?.epoch ?? epoch);
-        confirmed = { key, at: performance.now() };
+    let current: { key: string; at: number; sessionId: string; publication: Publication } | undefined;
+    const end = async () => {
+      if (current) await deps.publications.end(current.sessionId, current.publication);
+      current = undefined;
+    };
+    try {
+      for await (const { sessionId, epoch, preview } of requests) {
+        const checked = checkPreview(sessionId, epoch, preview);
+        const key = `${sessionId} ${epoch}`;
+        // Not asked for each word: a brain that lost its lease is told within a second.
+        if (current?.key !== key || performance.now() - current.at > RECHECK_MS) {
+          const lease = await deps.leases.get(sessionId, null, ctx.signal);
+          if (lease?.owner !== owner || lease.epoch !== epoch) throw staleEpoch(lease?.epoch ?? epoch);
+          if (current?.key === key) current.at = performance.now();
+          else {
+            await end();
+            const publication = deps.publications.begin(sessionId, epoch);
+            current = { key, at: performance.now(), sessionId, publication };
+          }
+        }
+        current.publication.push(checked);
       }
-      deps.feeds.preview(sessionId, checked);
+      return {};
+    } finally {
+      await end();
     }
-    return {};
   });
 
 function checkPreview(sessionId: string, epoch: bigint, preview: Preview | undefined): Preview {

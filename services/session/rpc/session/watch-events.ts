@@ -63,6 +63,7 @@ async function* follow(
   signal: AbortSignal,
 ): AsyncGenerator<WatchEventsResponse> {
   let feed: SessionFeed | undefined;
+  let stopPreviews: (() => void) | undefined;
   try {
     for (;;) {
       const end = yield* catchUp(deps, sessionId, workspaceId, watcher, signal);
@@ -70,12 +71,14 @@ async function* follow(
       feed = deps.feeds.of(sessionId, workspaceId);
       if (feed.attach(watcher)) break;
     }
+    if (watcher.hasPreviews) stopPreviews = deps.remotePreviews.want(sessionId);
     for (;;) {
       const next = await watcher.next(deps.quietMs, signal);
       if (next === undefined) return;
       yield next === "quiet" ? checkpoint(watcher.position) : next;
     }
   } finally {
+    stopPreviews?.();
     if (feed) {
       feed.detach(watcher);
       deps.feeds.release(feed);

@@ -1,0 +1,269 @@
+import assert from "node:assert/strict";
+import { EventEmitter, once } from "node:events";
+import {
+  type Preview,
+  type PublishPreviewsRequest,
+  WatchEventsRequest,
+} from "../../../../services/gen/ganglion/session/v1/session_service.ts";
+import type { RunningService } from "../../../kit/start-service.ts";
+import {
+  type Caller,
+  emit,
+  event,
+  makeFixture,
+  refused,
+  type SessionKit,
+  userMessage,
+} from "../session-kit.ts";
+
+/** Text as it is generated, across replicas. */
+export function previewsSuite(kit: () => SessionKit): void {
+  describe("previews across replicas", () => {
+    let client: Caller;
+    let create: Awaited<ReturnType<typeof makeFixture>>["create"];
+    let replica: RunningService;
+    const bootId = "boot-for-previews-01";
+    before(async () => {
+      client = await kit().asClient();
+      ({ create } = await makeFixture(client));
+      replica = await kit().startReplica();
+    });
+    after(() => replica.stop());
+
+    const here = () => kit().service.listening.addr;
+    const there = () => replica.listening.addr;
+    const harnessAt = (address: string) => kit().as("harness", "harness-previews", address);
+    const acquire = async (sessionId: string) => {
+      const harness = await harnessAt(here());
+      await harness.session.harnessHeartbeat({ bootId, activeSessions: 0, isDraining: false });
+      const { lease } = await harness.session.acquireLease({ sessionId, bootId });
+      assert.ok(lease);
+      return lease.epoch;
+    };
+    const publish = async (sessionId: string, epoch: bigint, address: string) => {
+      const outbox = new Outbox();
+      const harness = await harnessAt(address);
+      const done = harness.session.publishPreviews(outbox.stream(), { timeoutMs: Number.POSITIVE_INFINITY });
+      done.catch(() => {});
+      const send = (eventId: string, message: Preview["message"]) =>
+        outbox.send({ sessionId, epoch, preview: { eventId, message } });
+      return {
+        done,
+        start: (id: string) => send(id, { $case: "start", value: { eventType: "agent.message" } }),
+        text: (id: string, text: string) => send(id, { $case: "text", value: { text } }),
+        discard: (id: string) => send(id, { $case: "discarded", value: {} }),
+        end: () => outbox.end(),
+      };
+    };
+    // A watcher at an address that has reached the live end, and what it hears as short words.
+    const listen = async (sessionId: string, address: string) => {
+      const reader = await kit().asClient("wrkspc_default", address);
+      const abort = new AbortController();
+      const stream = reader.session.watchEvents(
+        WatchEventsRequest.fromPartial({ sessionId, includePreviews: true, fromHead: true }),
+        { signal: abort.signal },
+      );
+      await stream.next();
+      const heard: string[] = [];
+      const changed = new EventEmitter();
+      const reading = (async () => {
+        for await (const { message } of stream) {
+          if (message?.$case === "event") heard.push(`event ${message.value.id}`);
+          if (message?.$case !== "preview") continue;
+          const { eventId, message: inner } = message.value;
+          const words = inner?.$case === "text" ? inner.value.text : inner?.$case;
+          heard.push(`${eventId} ${words}`);
+          changed.emit("more");
+        }
+      })();
+      reading.catch(() => {});
+      const until = async (wanted: string) => {
+        while (!heard.includes(wanted)) await once(changed, "more");
+      };
+      return { heard, until, stop: () => abort.abort() };
+    };
+    const answer = (id: string) => {
+      const data = { $case: "json" as const, value: Buffer.from('{"type":"text","text":"Hello"}') };
+      const block = { type: "text", data };
+      return event(
+        { $case: "agentMessage", value: { block, modelRequestStartId: "sevt_s", blockIndex: 0 } },
+        id,
+      );
+    };
+
+    it("text that a harness streams to one replica is heard at another one, from the first block on", async () => {
+      const { id } = await create();
+      const epoch = await acquire(id);
+      const [near, far] = [await listen(id, here()), await listen(id, there())];
+      await emit(client, id, [userMessage("go")]);
+      const stream = await publish(id, epoch, here());
+      stream.start("sevt_a");
+      stream.text("sevt_a", "Hel");
+      stream.text("sevt_a", "lo");
+      await near.until("sevt_a lo");
+      // Cut differently, perhaps: the beginning is told at once to who comes late.
+      while (!textOf(far.heard, "sevt_a").includes("Hello"))
+        await new Promise((resolve) => setImmediate(resolve));
+      stream.discard("sevt_a");
+      await far.until("sevt_a discarded");
+      stream.start("sevt_b");
+      stream.text("sevt_b", "again");
+      await far.until("sevt_b again");
+      const rows = await kit().sql(
+        "ganglion_owner",
+        "SELECT 1 FROM session.events WHERE event_id = 'sevt_b'",
+      );
+      assert.equal(rows.length, 0);
+      near.stop();
+      far.stop();
+      stream.end();
+      await stream.done;
+    });
+
+    it("follows the harness to another replica, and back again", async () => {
+      const { id } = await create();
+      const epoch = await acquire(id);
+      const [near, far] = [await listen(id, here()), await listen(id, there())];
+      for (const [n, address] of [here(), there(), here(), there()].entries()) {
+        const stream = await publish(id, epoch, address);
+        stream.start(`sevt_${n}`);
+        stream.text(`sevt_${n}`, "text");
+        await Promise.all([near.until(`sevt_${n} text`), far.until(`sevt_${n} text`)]);
+        stream.end();
+        await stream.done;
+      }
+      near.stop();
+      far.stop();
+    });
+
+    it("a stream that breaks makes void what was under way", async () => {
+      const { id } = await create();
+      const epoch = await acquire(id);
+      const far = await listen(id, there());
+      const harness = await harnessAt(here());
+      const abort = new AbortController();
+      const outbox = new Outbox();
+      const done = harness.session.publishPreviews(outbox.stream(), { signal: abort.signal });
+      outbox.send({
+        sessionId: id,
+        epoch,
+        preview: { eventId: "sevt_x", message: { $case: "start", value: { eventType: "agent.message" } } },
+      });
+      await far.until("sevt_x start");
+      abort.abort();
+      await assert.rejects(done);
+      await far.until("sevt_x discarded");
+      far.stop();
+    });
+
+    it("who comes late hears a block from its beginning, and nothing of one that is stored", async () => {
+      const { id } = await create();
+      const epoch = await acquire(id);
+      const stream = await publish(id, epoch, here());
+      const near = await listen(id, here());
+      for (const block of ["sevt_stored", "sevt_open"]) {
+        stream.start(block);
+        stream.text(block, "text");
+        await near.until(`${block} text`);
+      }
+      await emit(await harnessAt(there()), id, [answer("sevt_stored")], { epoch });
+      const far = await listen(id, there());
+      await far.until("sevt_open text");
+      stream.text("sevt_open", "more");
+      await far.until("sevt_open more");
+      assert.deepEqual(far.heard, ["sevt_open start", "sevt_open text", "sevt_open more"]);
+      near.stop();
+      far.stop();
+      stream.end();
+      await stream.done;
+    });
+
+    it("no replica dials another one without a watcher that wants previews, and none stays behind", async () => {
+      const third = await kit().startReplica();
+      try {
+        const { id } = await create();
+        const epoch = await acquire(id);
+        const stream = await publish(id, epoch, third.listening.addr);
+        const subscriptions = () =>
+          third.lines().filter(({ rpc }) => String(rpc).endsWith("/SubscribePreviews"));
+        const plain = await kit().asClient("wrkspc_default", there());
+        const without = plain.session.watchEvents(WatchEventsRequest.fromPartial({ sessionId: id }));
+        await without.next();
+        stream.start("sevt_1");
+        const far = await listen(id, there());
+        await far.until("sevt_1 start");
+        assert.equal(subscriptions().length, 0, "the one subscription has not ended");
+        far.stop();
+        // The last watcher's going ends it.
+        await third.line(({ rpc }) => String(rpc).endsWith("/SubscribePreviews"));
+        assert.equal(subscriptions().length, 1);
+        stream.end();
+        await stream.done;
+        await without.return();
+      } finally {
+        await third.stop();
+      }
+    });
+
+    it("a replica that is killed costs its previews only: the next stream is found", async () => {
+      let third = await kit().startReplica();
+      const { id } = await create();
+      const epoch = await acquire(id);
+      const far = await listen(id, there());
+      const stream = await publish(id, epoch, third.listening.addr);
+      stream.start("sevt_1");
+      await far.until("sevt_1 start");
+      await third.stop();
+      await far.until("sevt_1 discarded");
+      third = await kit().startReplica({ GANGLION_LISTEN: third.listening.addr });
+      const again = await publish(id, epoch, third.listening.addr);
+      again.start("sevt_2");
+      await far.until("sevt_2 start");
+      far.stop();
+      again.end();
+      await again.done;
+      await third.stop();
+    });
+
+    it("subscribing where nobody publishes is refused", async () => {
+      const { id } = await create();
+      const other = await kit().as("session", "session-2");
+      await assert.rejects(
+        other.session.subscribePreviews({ sessionId: id }).next(),
+        refused("NOT_FOUND", "SESSION_NOT_FOUND"),
+      );
+    });
+  });
+}
+
+const textOf = (heard: string[], id: string) =>
+  heard
+    .filter((words) => words.startsWith(`${id} `))
+    .map((words) => words.slice(id.length + 1))
+    .join("");
+
+/** A stream of requests that a test feeds. */
+class Outbox {
+  readonly #events = new EventEmitter();
+  readonly #queue: PublishPreviewsRequest[] = [];
+  #isOver = false;
+
+  send(request: PublishPreviewsRequest): void {
+    this.#queue.push(request);
+    this.#events.emit("more");
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#events.emit("more");
+  }
+
+  async *stream(): AsyncGenerator<PublishPreviewsRequest> {
+    for (;;) {
+      const request = this.#queue.shift();
+      if (request) yield request;
+      else if (this.#isOver) return;
+      else await once(this.#events, "more");
+    }
+  }
+}
