@@ -52,11 +52,14 @@ export async function callMcpTool(
   }
   let mayHaveBegun = false;
   const until = performance.now() + ctx.patience.callMs;
-  ctx.attempted.add(call.id);
   for (;;) {
     try {
+      const token = await ctx.token.get();
+      // Stopped while it waited: whoever closes the call says that it was not run, or has cancelled it.
+      if (signal.aborted) return undefined;
+      ctx.attempted.add(call.id);
       const calling = ctx.ports.mcp.call({
-        token: await ctx.token.get(),
+        token,
         // Goes on when the step is stopped: what it comes to may still be of interest.
         signal: ctx.signal,
         traceparent: ctx.traceparent,

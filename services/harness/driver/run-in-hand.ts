@@ -46,8 +46,10 @@ export async function runInHand(
 
   let mayHaveBegun = false;
   const until = performance.now() + ctx.patience.callMs;
-  ctx.attempted.add(call.id);
   for (;;) {
+    // Stopped while it waited: whoever closes the call says that it was not run, or has cancelled it.
+    if (signal.aborted) return undefined;
+    ctx.attempted.add(call.id);
     try {
       const running = ctx.ports.hands.execute({
         ...ref,

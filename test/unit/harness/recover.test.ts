@@ -225,6 +225,23 @@ describe("interrupting", () => {
     assert.equal(world.log.types().at(-1), "sessionStatusIdle");
     assert.equal(world.model.requests.length, 1);
   });
+
+  it("does not run a call whose hand comes only after the interrupt", async () => {
+    const world = new World(session(), answer("tool_use", bash("a", "one")));
+    const provision = world.hands.provision.bind(world.hands);
+    world.hands.provision = async () => {
+      world.log.client("user.interrupt", {});
+      // The watch brings it first.
+      await new Promise((resolve) => setImmediate(resolve));
+      return provision();
+    };
+    await world.drive();
+    assert.deepEqual(world.hands.runs, []);
+    assert.deepEqual(
+      world.log.all("agentToolResult").map(({ outcome }) => outcome),
+      [2],
+    );
+  });
 });
 
 function callId(world: World): string {
