@@ -6,9 +6,13 @@ import { sliceBenchmark } from "./log/slice.ts";
 import { tailBenchmark } from "./log/tail.ts";
 import { watchersBenchmark } from "./log/watchers.ts";
 import { executeBenchmark } from "./mesh/execute.ts";
+import { idleBenchmark } from "./mesh/idle.ts";
 import { rssBenchmark } from "./mesh/rss.ts";
+import { stepBenchmark } from "./mesh/step.ts";
+import { takeoverBenchmark } from "./mesh/takeover.ts";
 import { ttftBenchmark } from "./mesh/ttft.ts";
 import { upBenchmark } from "./mesh/up.ts";
+import { wakeBenchmark } from "./mesh/wake.ts";
 import { CleanUps } from "./report/clean-ups.ts";
 import { pickFigures } from "./report/pick-figures.ts";
 import { defineSuite, runSuites, type Suite } from "./report/run-suites.ts";
@@ -32,7 +36,11 @@ const SUITES: Suite[] = [
     sliceBenchmark,
   ]),
   // Memory first: the mesh is idle still.
-  defineSuite(startMeshStand, [rssBenchmark, executeBenchmark, ttftBenchmark]),
+  defineSuite(startMeshStand, [rssBenchmark, executeBenchmark, ttftBenchmark, stepBenchmark]),
+  // Each on a mesh of its own: long logs, many sessions and dead harnesses are in the way of nobody.
+  defineSuite(startMeshStand, [wakeBenchmark]),
+  defineSuite(startMeshStand, [idleBenchmark]),
+  defineSuite(startMeshStand, [takeoverBenchmark]),
   defineSuite(async (cleanUps) => ({ cleanUps }), [upBenchmark]),
 ];
 

@@ -9,7 +9,8 @@ import type { MeshStand } from "../stands/mesh-stand.ts";
 const SERVICES = ["session", "harness", "sandbox", "mcp-proxy", "gateway", "vault", "supervisor"] as const;
 const SETTLE_MS = 3_000;
 const SAMPLES = 5;
-const KIB_PER_MIB = 1024;
+/** Kibibytes in a mebibyte. */
+export const KIB_PER_MIB = 1024;
 
 /** Resident memory of each service of an idle mesh, against a Node process that does nothing. */
 export const rssBenchmark: Benchmark<MeshStand> = {
@@ -42,7 +43,7 @@ export const rssBenchmark: Benchmark<MeshStand> = {
 };
 
 /** rssMib reads how much of a process is in memory. */
-function rssMib(pid: number): number {
+export function rssMib(pid: number): number {
   const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   if (kib === undefined) throw new Error(`process ${pid} has no memory`);
   return Number(kib) / KIB_PER_MIB;

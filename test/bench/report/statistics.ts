@@ -13,6 +13,23 @@ export function median(samples: readonly number[]): number {
   return quantile(samples, 0.5);
 }
 
+/** A measured value `y` at `x`. */
+export interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** slope is how much `y` rises with `x`: the median over all pairs of points, so that a few odd ones change nothing. */
+export function slope(points: readonly Point[]): number {
+  const slopes = points.flatMap((from, index) =>
+    points
+      .slice(index + 1)
+      .filter((to) => to.x !== from.x)
+      .map((to) => (to.y - from.y) / (to.x - from.x)),
+  );
+  return median(slopes);
+}
+
 /** One interleaved round: ours and, right beside it, the baseline. */
 export interface Pair {
   readonly ours: number;

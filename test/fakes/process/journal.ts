@@ -9,6 +9,8 @@ const MAX_WAIT_MS = 60_000;
 export interface JournalEntry {
   readonly n: number;
   readonly at: string;
+  /** The same in milliseconds, with fractions. */
+  readonly at_ms: number;
   readonly kind: string;
   readonly [field: string]: unknown;
 }
@@ -31,7 +33,9 @@ export class Journal {
 
   write(kind: string, fields: Record<string, unknown>): void {
     this.#last += 1;
-    this.#entries.push({ n: this.#last, at: new Date().toISOString(), kind, ...fields });
+    const atMs = performance.timeOrigin + performance.now();
+    const at = new Date(atMs).toISOString();
+    this.#entries.push({ n: this.#last, at, at_ms: atMs, kind, ...fields });
     if (this.#entries.length > MAX_ENTRIES) this.#entries.shift();
     this.#written.emit("entry");
   }

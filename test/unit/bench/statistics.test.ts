@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { differences, median, quantile, ratios } from "../../bench/report/statistics.ts";
+import { differences, median, quantile, ratios, slope } from "../../bench/report/statistics.ts";
 
 describe("statistics of a benchmark", () => {
   it("the median is the middle sample, whatever their order", () => {
@@ -29,6 +29,20 @@ describe("statistics of a benchmark", () => {
     const samples = [3, 1, 2];
     median(samples);
     assert.deepEqual(samples, [3, 1, 2]);
+  });
+
+  it("a slope is the median over all pairs of points: one that is off changes nothing", () => {
+    const line = [0, 1, 2, 3, 4].map((x) => ({ x, y: 10 + 2 * x }));
+    assert.equal(slope(line), 2);
+    assert.equal(slope([...line, { x: 5, y: 900 }]), 2);
+    assert.equal(
+      slope([
+        { x: 1, y: 5 },
+        { x: 3, y: 1 },
+      ]),
+      -2,
+    );
+    assert.throws(() => slope([{ x: 1, y: 1 }]), /no samples/);
   });
 
   it("pairs are compared within each pair: a slow moment that hits both changes nothing", () => {
