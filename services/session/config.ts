@@ -1,5 +1,6 @@
 import { commonFields } from "../common/config/common-fields.ts";
-import { hostPort, integer, text } from "../common/config/fields.ts";
+import { hostPort, integer, optional, text } from "../common/config/fields.ts";
+import { priceListFile } from "./read-price-list.ts";
 
 /** Settings of the session service. */
 export const sessionFields = {
@@ -15,10 +16,16 @@ export const sessionFields = {
     { min: 100, max: 30_000 },
     15_000,
   ),
+  GANGLION_ADVERTISE_ADDR: optional(
+    hostPort("where other replicas reach this one, when that is not GANGLION_LISTEN"),
+  ),
   GANGLION_DB_POOL_SIZE: integer(
     "connections to PostgreSQL, the one for hints not counted",
     { min: 2, max: 100 },
     10,
+  ),
+  GANGLION_MODEL_PRICES_FILE: priceListFile(
+    "path of the price list of models, a JSON file; absent: no model has a price",
   ),
   PGHOST: text("host of PostgreSQL"),
   PGPORT: integer("port of PostgreSQL", { min: 1, max: 65_535 }, 5_432),

@@ -27,6 +27,7 @@ import { connectionSource } from "./store/connection-source.ts";
 import { Database } from "./store/database.ts";
 import { PgEnvironmentStore } from "./store/environment-store.ts";
 import { encodeNewEvent } from "./store/event-codec.ts";
+import { PgForkStore } from "./store/fork-store.ts";
 import { PgLeaseStore } from "./store/lease-store.ts";
 import { PgLogStore } from "./store/log-store.ts";
 import { PgPayloadStore } from "./store/payload-store.ts";
@@ -91,11 +92,13 @@ const bindings = createClient(BindingServiceService, config.GANGLION_PROXY_ADDR,
 
 const apiKeys = new PgApiKeyStore(database);
 const payloads = new PgPayloadStore(database);
+const sessions = new PgSessionStore(database, actor);
 const housekeeping = new Housekeeping(payloads);
 
 const deps: Deps = {
   log: logStore,
-  sessions: new PgSessionStore(database, actor),
+  sessions,
+  forks: new PgForkStore(database, sessions, actor),
   leases,
   payloads,
   checkpoints: new PgCheckpointStore(database),
@@ -107,6 +110,7 @@ const deps: Deps = {
   bindings: new ProxyBindings(bindings),
   feeds,
   runnable,
+  prices: config.GANGLION_MODEL_PRICES_FILE,
   rules: loadEventRules(loadContracts(config.GANGLION_IMAGE)),
   actor,
   heartbeatTtlMs: config.GANGLION_HEARTBEAT_TTL_MS,

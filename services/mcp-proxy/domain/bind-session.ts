@@ -14,7 +14,7 @@ export interface BindDeps {
 
 /**
  * Ties a session to its vaults, MCP servers and models, once. The same binding again changes nothing; another one for
- * the same session is refused, so nobody can widen a session by binding it again.
+ * the same session is refused, so nobody can widen a session by binding it again without saying so.
  */
 export async function bindSession(deps: BindDeps, asked: BindingFields): Promise<void> {
   const known = await deps.vaultStore.findMany(asked.vaultIds);
@@ -31,7 +31,7 @@ export async function bindSession(deps: BindDeps, asked: BindingFields): Promise
     sessionId: asked.sessionId,
     workspaceId: asked.workspaceId,
     vaultIds: [...asked.vaultIds, system.vaultId],
-    mcpServers: asked.mcpServers.map(({ name, url }) => ({ name, url: parseDestination(url)?.url ?? url })),
+    mcpServers: inNormalForm(asked.mcpServers),
     models: [...asked.models],
   };
   const mac = deps.mac.binding(binding);
@@ -40,4 +40,28 @@ export async function bindSession(deps: BindDeps, asked: BindingFields): Promise
   if (!before || !isMac(before.mac, deps.mac.binding(before))) throw proxyError("ROW_TAMPERED");
   // The MAC covers every field: equal MACs, equal bindings.
   if (!isMac(before.mac, mac)) throw proxyError("ID_REUSED");
+}
+
+/**
+ * Gives a bound session other MCP servers, and nothing else: who asks must name workspace, vaults and models as they are
+ * bound. Credentials are looked for in the same vaults as before.
+ */
+export async function rebindSession(deps: BindDeps, asked: BindingFields): Promise<void> {
+  const before = await deps.bindings.find(asked.sessionId);
+  if (!before) throw proxyError("BINDING_NOT_FOUND", { metadata: { session_id: asked.sessionId } });
+  if (!isMac(before.mac, deps.mac.binding(before))) throw proxyError("ROW_TAMPERED");
+  const system = await deps.vaults.system(asked.workspaceId);
+  const { sessionId, workspaceId, models } = asked;
+  const kept = { sessionId, workspaceId, vaultIds: [...asked.vaultIds, system.vaultId], models };
+  // The MAC covers every field: with the old servers it must be the old one.
+  const isSame = isMac(before.mac, deps.mac.binding({ ...kept, mcpServers: before.mcpServers }));
+  if (!isSame) throw proxyError("ID_REUSED");
+  const binding: BindingFields = { ...kept, mcpServers: inNormalForm(asked.mcpServers) };
+  const mac = deps.mac.binding(binding);
+  if (isMac(before.mac, mac)) return;
+  if (!(await deps.bindings.replaceServers(binding, mac, before.mac))) throw proxyError("ID_REUSED");
+}
+
+function inNormalForm(servers: BindingFields["mcpServers"]): BindingFields["mcpServers"] {
+  return servers.map(({ name, url }) => ({ name, url: parseDestination(url)?.url ?? url }));
 }

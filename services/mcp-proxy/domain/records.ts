@@ -102,6 +102,8 @@ export interface StoredBinding extends BindingFields {
 export interface BindingStore {
   /** Stores a binding and its fence; false when the session is bound already. */
   insert(row: BindingFields, mac: Buffer): Promise<boolean>;
+  /** Replaces the MCP servers of the binding that has the MAC `before`; false when there is none. */
+  replaceServers(row: BindingFields, mac: Buffer, before: Buffer): Promise<boolean>;
   find(sessionId: string): Promise<StoredBinding | undefined>;
   insertToken(row: TokenFields, mac: Buffer): Promise<void>;
   raiseFence(sessionId: string, lowestEpoch: bigint, ended: boolean): Promise<void>;

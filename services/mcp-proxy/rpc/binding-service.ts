@@ -7,7 +7,7 @@ import {
   BindingServiceService,
   type BindRequest,
 } from "../../gen/ganglion/mcpproxy/v1/binding_service.ts";
-import { type BindDeps, bindSession } from "../domain/bind-session.ts";
+import { type BindDeps, bindSession, rebindSession } from "../domain/bind-session.ts";
 import { parseDestination } from "../domain/canonical-url.ts";
 import { isSessionId, isVaultId, isWorkspaceId } from "../domain/ids.ts";
 import { type ConfirmedLease, issueToken } from "../domain/issue-token.ts";
@@ -31,7 +31,7 @@ export function bindingService(deps: BindingServiceDeps): Implementation {
     bind: unary(async (req, ctx) => {
       checkBind(req);
       ctx.note({ session_id: req.sessionId });
-      await bindSession(deps, req);
+      await (req.replacesMcpServers ? rebindSession : bindSession)(deps, req);
       return {};
     }),
     issueToken: unary(async (req, ctx) => {

@@ -20,6 +20,10 @@ WITH made AS (
   VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING session_id)
 SELECT proxy.raise_fence(session_id, 0, false) FROM made`,
 };
+const REPLACE_SERVERS = {
+  name: "replace_binding_servers",
+  text: "UPDATE proxy.bindings SET mcp_servers = $2, mac = $3 WHERE session_id = $1 AND mac = $4 RETURNING session_id",
+};
 const FIND = {
   name: "find_binding",
   text: `
@@ -40,6 +44,10 @@ export function createBindingStore(pool: Pool): BindingStore {
       const servers = JSON.stringify(row.mcpServers.map(({ name, url }) => ({ name, url })));
       const values = [row.sessionId, row.workspaceId, row.vaultIds, servers, row.models, mac];
       return (await query(pool, INSERT, values)).length === 1;
+    },
+    replaceServers: async (row, mac, before) => {
+      const servers = JSON.stringify(row.mcpServers.map(({ name, url }) => ({ name, url })));
+      return (await query(pool, REPLACE_SERVERS, [row.sessionId, servers, mac, before])).length === 1;
     },
     find: async (sessionId) => {
       const [row] = await query<Row>(pool, FIND, [sessionId]);

@@ -15,13 +15,22 @@ export class ProxyBindings implements VaultBindings {
     this.#client = client;
   }
 
-  async bind(binding: VaultBinding, parent: ParentCall): Promise<void> {
+  bind(binding: VaultBinding, parent: ParentCall): Promise<void> {
+    return this.#bind(binding, parent, false);
+  }
+
+  rebind(binding: VaultBinding, parent: ParentCall): Promise<void> {
+    return this.#bind(binding, parent, true);
+  }
+
+  async #bind(binding: VaultBinding, parent: ParentCall, replacesMcpServers: boolean): Promise<void> {
     const request = {
       sessionId: binding.sessionId,
       workspaceId: binding.workspaceId,
       vaultIds: [...binding.vaultIds],
       mcpServers: binding.mcpServers.map(({ name, url }) => ({ name, url })),
       models: [...binding.models],
+      replacesMcpServers,
     };
     try {
       // A proxy that is being restarted is back within a second or two: wait for it. [B135]
@@ -48,7 +57,7 @@ function explain(error: unknown): GanglionError {
   return new GanglionError({
     code: "UNAVAILABLE",
     reason: "PROXY_UNAVAILABLE",
-    message: "mcp-proxy could not bind the session's vaults; no session was made",
+    message: "mcp-proxy could not bind the session's vaults; nothing was made or changed",
     retryAfterMs: 500,
     cause: error,
   });

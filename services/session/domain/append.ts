@@ -21,6 +21,8 @@ export interface RowEffect {
   readonly usage: Uint8Array | null;
   readonly activeMs: bigint | null;
   readonly stopReason: Uint8Array | null;
+  readonly listCost: bigint | null;
+  readonly isBudgetPaused: boolean | null;
 }
 
 /** One atomic append. */
@@ -35,23 +37,42 @@ export interface Append {
   readonly events: readonly NewEvent[];
 }
 
-const NO_EFFECT: RowEffect = { status: null, runnable: null, usage: null, activeMs: null, stopReason: null };
+/** Nothing changes. */
+export const NO_EFFECT: RowEffect = {
+  status: null,
+  runnable: null,
+  usage: null,
+  activeMs: null,
+  stopReason: null,
+  listCost: null,
+  isBudgetPaused: null,
+};
+
+// What answers an open call or ends a turn is taken at any time; these begin work.
+const NEW_INPUT: readonly string[] = ["user.message", "user.define_outcome", "system.message"];
+
+/** bringsInput says whether a batch holds input that a session paused at its budget does not take. */
+export function bringsInput(events: readonly NewEvent[]): boolean {
+  return events.some(({ type }) => NEW_INPUT.includes(type));
+}
 
 /** combinedEffect is what a batch changes in its session's row: of each column the last change. */
 export function combinedEffect(events: readonly NewEvent[]): RowEffect {
-  return events.reduce<RowEffect>(
-    (sum, { effect }) =>
-      effect === null
-        ? sum
-        : {
-            status: effect.status ?? sum.status,
-            runnable: effect.runnable ?? sum.runnable,
-            usage: effect.usage ?? sum.usage,
-            activeMs: effect.activeMs ?? sum.activeMs,
-            stopReason: effect.stopReason ?? sum.stopReason,
-          },
-    NO_EFFECT,
-  );
+  return events.reduce((sum, { effect }) => combineEffects(sum, effect), NO_EFFECT);
+}
+
+/** combineEffects is what one event changes after what came before it. */
+export function combineEffects(sum: RowEffect, effect: RowEffect | null): RowEffect {
+  if (effect === null) return sum;
+  return {
+    status: effect.status ?? sum.status,
+    runnable: effect.runnable ?? sum.runnable,
+    usage: effect.usage ?? sum.usage,
+    activeMs: effect.activeMs ?? sum.activeMs,
+    stopReason: effect.stopReason ?? sum.stopReason,
+    listCost: effect.listCost ?? sum.listCost,
+    isBudgetPaused: effect.isBudgetPaused ?? sum.isBudgetPaused,
+  };
 }
 
 /** Where an append's events are. `at` is the database's text of the time. */

@@ -29,6 +29,44 @@ export function sessionEnded(): GanglionError {
   });
 }
 
+/** FAILED_PRECONDITION for new input to a session that is paused at its budget. */
+export function budgetReached(): GanglionError {
+  return new GanglionError({
+    code: "FAILED_PRECONDITION",
+    reason: "BUDGET_REACHED",
+    message: "the session is paused at its budget; raise or remove the budget first",
+  });
+}
+
+/** FAILED_PRECONDITION for a budget where the operator's price list has no price. */
+export function modelNotBudgetable(model: string): GanglionError {
+  return new GanglionError({
+    code: "FAILED_PRECONDITION",
+    reason: "MODEL_NOT_BUDGETABLE",
+    message: "the operator's price list has no price for the model",
+    metadata: { model },
+  });
+}
+
+/** FAILED_PRECONDITION for a budget for a session that has none. */
+export function budgetCreateOnly(): GanglionError {
+  return new GanglionError({
+    code: "FAILED_PRECONDITION",
+    reason: "BUDGET_CREATE_ONLY",
+    message: "the session has no budget and cannot be given one",
+  });
+}
+
+/** FAILED_PRECONDITION for a budget that is used up already. */
+export function budgetNotRaised(listCost: bigint): GanglionError {
+  return new GanglionError({
+    code: "FAILED_PRECONDITION",
+    reason: "BUDGET_NOT_RAISED",
+    message: "the budget must be more than what was used",
+    metadata: { list_cost_microcents: listCost.toString() },
+  });
+}
+
 /** FAILED_PRECONDITION for what a running session does not allow. */
 export function sessionRunning(): GanglionError {
   return new GanglionError({
@@ -68,13 +106,23 @@ export function tooLarge(what: string, limitBytes: number): GanglionError {
   });
 }
 
-/** OUT_OF_RANGE for a reader that claims to be ahead of the log. */
-export function positionAheadOfLog(head: bigint): GanglionError {
+/** OUT_OF_RANGE for a caller that claims to be ahead of the log. */
+export function positionAheadOfLog(head: bigint, field = "after_position"): GanglionError {
   return new GanglionError({
     code: "OUT_OF_RANGE",
     reason: "POSITION_AHEAD_OF_LOG",
-    message: "after_position lies behind the newest event",
+    message: `${field} lies behind the newest event`,
     metadata: { head_position: head.toString() },
+  });
+}
+
+/** FAILED_PRECONDITION for a fork that would be over from the start. */
+export function forkBehindEnd(last: bigint): GanglionError {
+  return new GanglionError({
+    code: "FAILED_PRECONDITION",
+    reason: "SESSION_ENDED",
+    message: "the source ends at this position; a fork can be made of what is before it",
+    metadata: { last_position: last.toString() },
   });
 }
 

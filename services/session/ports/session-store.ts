@@ -14,6 +14,8 @@ export interface NewSession {
   readonly agentJson: Uint8Array;
   readonly environmentJson: Uint8Array;
   readonly vaultIds: readonly string[];
+  /** What the session may cost; null = no limit. */
+  readonly budgetCents: bigint | null;
   /** Who appends the events of the service itself, and who the client's. */
   readonly events: readonly FirstEvent[];
 }
@@ -51,10 +53,13 @@ export interface SessionPage {
   readonly nextPageToken: string;
 }
 
-/** A change of settings and the event that says so. */
+/** A change of settings and the event that says so; null = unchanged. */
 export interface SessionChange {
   readonly title: string | null;
   readonly metadata: Readonly<Record<string, string>> | null;
+  readonly agentJson: Uint8Array | null;
+  /** null = no limit any more; undefined = unchanged. */
+  readonly budgetCents: bigint | null | undefined;
   readonly event: NewEvent;
 }
 
@@ -72,10 +77,17 @@ export interface SessionStore {
   update(
     sessionId: string,
     scope: string | null,
-    decide: (current: Session) => SessionChange | null,
+    decide: (current: Session) => Promise<SessionChange | null>,
     signal?: AbortSignal,
   ): Promise<ChangedSession | undefined>;
   archive(
+    sessionId: string,
+    scope: string | null,
+    terminated: NewEvent,
+    signal?: AbortSignal,
+  ): Promise<ChangedSession | undefined>;
+  /** Ends a session whatever it is doing. */
+  kill(
     sessionId: string,
     scope: string | null,
     terminated: NewEvent,

@@ -13,4 +13,6 @@ export interface VaultBinding {
 export interface VaultBindings {
   /** Records the binding; throws VAULT_NOT_USABLE or PROXY_UNAVAILABLE. Idempotent by session. */
   bind(binding: VaultBinding, parent: ParentCall): Promise<void>;
+  /** Replaces the MCP servers of a session that is bound; the rest must be as it was. Idempotent. */
+  rebind(binding: VaultBinding, parent: ParentCall): Promise<void>;
 }

@@ -1,4 +1,4 @@
-import { type Append, combinedEffect, type NewEvent } from "../domain/append.ts";
+import { type Append, bringsInput, combinedEffect, type NewEvent } from "../domain/append.ts";
 import type { Statement } from "./database.ts";
 
 const EVENT_COLUMNS = `workspace_id, session_id, position, event_id, type, thread_id, epoch, actor_role,
@@ -19,11 +19,14 @@ export const APPEND_ONE: Statement = {
       runnable_at = CASE WHEN $9 AND NOT s.runnable THEN clock_timestamp() ELSE s.runnable_at END,
       usage = coalesce($10, s.usage),
       active_ms = coalesce($11, s.active_ms),
-      stop_reason = coalesce($12, s.stop_reason)
+      stop_reason = coalesce($12, s.stop_reason),
+      list_cost = coalesce($23::bigint, s.list_cost),
+      is_budget_paused = coalesce($24::boolean, s.is_budget_paused)
     WHERE s.session_id = $1 AND ($2::text IS NULL OR s.workspace_id = $2)
       AND s.status <> 'terminated'
       AND ($3::text IS NULL OR (s.owner = $3 AND s.epoch = $4::bigint))
       AND ($5::bigint IS NULL OR s.head = $5::bigint)
+      AND NOT ($25::boolean AND s.is_budget_paused)
     RETURNING s.workspace_id, s.session_id, s.head, s.head - $7::bigint AS base, clock_timestamp() AS at
   ), stored AS (
     INSERT INTO session.events (${EVENT_COLUMNS})
@@ -60,6 +63,9 @@ export function appendOneValues(append: Append): unknown[] {
     events.map((event) => event.traceparent),
     events.map((event) => event.mayIgnore),
     ...bodies(events),
+    effect.listCost,
+    effect.isBudgetPaused,
+    bringsInput(events),
   ];
 }
 
@@ -72,11 +78,12 @@ export const APPEND_MANY: Statement = {
   name: "append_many",
   text: `WITH call AS (
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::int[], $6::text[], $7::boolean[],
-        $8::bytea[], $9::bigint[], $10::bytea[], $11::smallint[], $12::text[])
+        $8::bytea[], $9::bigint[], $10::bytea[], $11::smallint[], $12::text[], $24::bigint[], $25::boolean[],
+        $26::boolean[])
       WITH ORDINALITY AS c(session_id, scope, owner, epoch, n, status, runnable, usage, active_ms, stop_reason,
-        actor_role, actor_subject, ord)
+        actor_role, actor_subject, list_cost, is_budget_paused, brings_input, ord)
   ), locked AS MATERIALIZED (
-    SELECT s.workspace_id, s.session_id, s.head, s.owner, s.epoch FROM session.sessions s
+    SELECT s.workspace_id, s.session_id, s.head, s.owner, s.epoch, s.is_budget_paused FROM session.sessions s
     WHERE s.session_id = ANY ($1::text[]) AND s.status <> 'terminated'
     ORDER BY s.session_id FOR UPDATE
   ), allowed AS MATERIALIZED (
@@ -85,6 +92,7 @@ export const APPEND_MANY: Statement = {
     FROM locked l JOIN call c ON c.session_id = l.session_id
     WHERE (c.scope IS NULL OR c.scope = l.workspace_id)
       AND (c.owner IS NULL OR (c.owner = l.owner AND c.epoch = l.epoch))
+      AND NOT (c.brings_input AND l.is_budget_paused)
   ), moved AS (
     UPDATE session.sessions s SET
       head = t.head,
@@ -94,14 +102,19 @@ export const APPEND_MANY: Statement = {
       runnable_at = CASE WHEN t.runnable AND NOT s.runnable THEN clock_timestamp() ELSE s.runnable_at END,
       usage = coalesce(t.usage, s.usage),
       active_ms = coalesce(t.active_ms, s.active_ms),
-      stop_reason = coalesce(t.stop_reason, s.stop_reason)
+      stop_reason = coalesce(t.stop_reason, s.stop_reason),
+      list_cost = coalesce(t.list_cost, s.list_cost),
+      is_budget_paused = coalesce(t.is_budget_paused, s.is_budget_paused)
     FROM (
       SELECT a.session_id, max(a.head) AS head,
         (array_agg(a.status ORDER BY a.ord DESC) FILTER (WHERE a.status IS NOT NULL))[1] AS status,
         (array_agg(a.runnable ORDER BY a.ord DESC) FILTER (WHERE a.runnable IS NOT NULL))[1] AS runnable,
         (array_agg(a.usage ORDER BY a.ord DESC) FILTER (WHERE a.usage IS NOT NULL))[1] AS usage,
         (array_agg(a.active_ms ORDER BY a.ord DESC) FILTER (WHERE a.active_ms IS NOT NULL))[1] AS active_ms,
-        (array_agg(a.stop_reason ORDER BY a.ord DESC) FILTER (WHERE a.stop_reason IS NOT NULL))[1] AS stop_reason
+        (array_agg(a.stop_reason ORDER BY a.ord DESC) FILTER (WHERE a.stop_reason IS NOT NULL))[1] AS stop_reason,
+        (array_agg(a.list_cost ORDER BY a.ord DESC) FILTER (WHERE a.list_cost IS NOT NULL))[1] AS list_cost,
+        (array_agg(a.is_budget_paused ORDER BY a.ord DESC) FILTER (WHERE a.is_budget_paused IS NOT NULL))[1]
+          AS is_budget_paused
       FROM allowed a GROUP BY a.session_id
     ) t
     WHERE s.session_id = t.session_id
@@ -145,6 +158,9 @@ export function appendManyValues(appends: readonly Append[]): unknown[] {
     flat.map(({ event }) => event.traceparent),
     flat.map(({ event }) => event.mayIgnore),
     ...bodies(flat.map(({ event }) => event)),
+    effects.map((effect) => effect.listCost),
+    effects.map((effect) => effect.isBudgetPaused),
+    appends.map(({ events }) => bringsInput(events)),
   ];
 }
 

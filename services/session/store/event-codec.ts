@@ -56,7 +56,8 @@ export function decodeStoredEvent(row: Row): Event {
   return event;
 }
 
-function encodeEffect(effect: Effect | null): RowEffect | null {
+/** encodeEffect makes of an effect what is stored. */
+export function encodeEffect(effect: Effect | null): RowEffect | null {
   if (effect === null) return null;
   return {
     status: effect.status ?? null,
@@ -64,5 +65,7 @@ function encodeEffect(effect: Effect | null): RowEffect | null {
     usage: effect.usage ? ModelUsage.encode(effect.usage).finish() : null,
     activeMs: effect.activeMs ?? null,
     stopReason: effect.stopReason ? StopReason.encode(effect.stopReason).finish() : null,
+    listCost: effect.listCost ?? null,
+    isBudgetPaused: effect.isBudgetPaused ?? null,
   };
 }

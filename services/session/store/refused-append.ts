@@ -1,11 +1,18 @@
 import type { GanglionError } from "../../common/errors/ganglion-error.ts";
-import type { Append, StoredAt } from "../domain/append.ts";
-import { idReused, positionConflict, sessionEnded, sessionNotFound, staleEpoch } from "../domain/errors.ts";
+import { type Append, bringsInput, type StoredAt } from "../domain/append.ts";
+import {
+  budgetReached,
+  idReused,
+  positionConflict,
+  sessionEnded,
+  sessionNotFound,
+  staleEpoch,
+} from "../domain/errors.ts";
 import type { Database, Row, Statement } from "./database.ts";
 
 const SESSION_STATE: Statement = {
   name: "append_state",
-  text: `SELECT head, status, owner, epoch FROM session.sessions
+  text: `SELECT head, status, owner, epoch, is_budget_paused FROM session.sessions
     WHERE session_id = $1 AND ($2::text IS NULL OR workspace_id = $2)`,
 };
 
@@ -59,6 +66,9 @@ export async function explainRefusal(
   const head: bigint = row.head;
   if (isStale(append, row)) return { reason: staleEpoch(row.epoch), isAnsweredByDuplicates: false, head };
   if (row.status === "terminated") return { reason: sessionEnded(), isAnsweredByDuplicates: true, head };
+  if (row.is_budget_paused && bringsInput(append.events)) {
+    return { reason: budgetReached(), isAnsweredByDuplicates: true, head };
+  }
   if (append.expectedPosition !== null && append.expectedPosition !== head) {
     return { reason: positionConflict(head), isAnsweredByDuplicates: true, head };
   }

@@ -15,7 +15,7 @@ const STATUS_TO_PROTO: Readonly<Record<Status, SessionStatus>> = {
 /** Columns of a session's record; sessions are `s`, their settings `t`. */
 export const SESSION_COLUMNS = `s.workspace_id, s.session_id, s.head, s.status, s.owner, s.epoch, s.agent_id,
   s.agent_version, s.environment_id, s.usage, s.active_ms, s.stop_reason, s.created_at, s.updated_at, s.archived_at,
-  t.title, t.metadata, t.agent_json, t.vault_ids`;
+  s.list_cost, t.title, t.metadata, t.agent_json, t.vault_ids, t.budget_cents, t.forked_from, t.forked_at`;
 
 /** Both tables of a session. */
 export const SESSION_TABLES = `session.sessions s
@@ -53,6 +53,10 @@ export function toSession(row: Row): Session {
     updateTime: toTimestamp(row.updated_at),
     archiveTime: toOptionalTimestamp(row.archived_at),
     stopReason: row.stop_reason ? StopReason.decode(row.stop_reason) : undefined,
+    budget: row.budget_cents === null ? undefined : { maxListCostCents: row.budget_cents },
+    listCostMicrocents: row.list_cost ?? undefined,
+    forkedFromSessionId: row.forked_from ?? "",
+    forkedAtPosition: row.forked_at,
   });
 }
 

@@ -16,8 +16,8 @@ export const CREATE_SESSION: Statement = {
     RETURNING workspace_id, session_id, created_at
   ), settings AS (
     INSERT INTO session.session_settings (workspace_id, session_id, title, metadata, agent_json, environment_json,
-      vault_ids)
-    VALUES ($1, $2, $12, $13, $14, $15, $16)
+      vault_ids, budget_cents)
+    VALUES ($1, $2, $12, $13, $14, $15, $16, $26)
   ), stored AS (
     INSERT INTO session.events (workspace_id, session_id, position, event_id, type, thread_id, epoch, actor_role,
       actor_subject, traceparent, may_ignore, body, body_digest, created_at)
@@ -60,5 +60,6 @@ export function createSessionValues(session: NewSession): unknown[] {
     events.map((event) => event.mayIgnore),
     events.map((event) => event.body),
     events.map((event) => event.digest),
+    session.budgetCents,
   ];
 }

@@ -9,7 +9,7 @@ import type {
   SessionPage,
   SessionStore,
 } from "../ports/session-store.ts";
-import { APPEND_ONE, appendOneValues } from "./append-statements.ts";
+import { appendAsService } from "./append-as-service.ts";
 import { boundedPage, cutPage } from "./bounded-page.ts";
 import type { Connection, Database, Row, Statement } from "./database.ts";
 import { raiseFence } from "./fence.ts";
@@ -26,12 +26,18 @@ const GET: Statement = {
 const GET_LOCKED: Statement = { name: "session_get_locked", text: `${GET.text} FOR UPDATE OF s` };
 const SET_SETTINGS: Statement = {
   name: "session_set_settings",
-  text: "UPDATE session.session_settings SET title = $3, metadata = $4 WHERE workspace_id = $1 AND session_id = $2",
+  text: `UPDATE session.session_settings SET title = $3, metadata = $4, agent_json = $5, budget_cents = $6
+    WHERE workspace_id = $1 AND session_id = $2`,
 };
 const SET_ARCHIVED: Statement = {
   name: "session_set_archived",
   text: `UPDATE session.sessions SET archived_at = clock_timestamp(), updated_at = clock_timestamp(), owner = NULL,
     owner_boot = NULL WHERE workspace_id = $1 AND session_id = $2`,
+};
+const SET_KILLED: Statement = {
+  name: "session_set_killed",
+  text: `UPDATE session.sessions SET epoch = epoch + 1, owner = NULL, owner_boot = NULL
+    WHERE workspace_id = $1 AND session_id = $2`,
 };
 const DELETE: Statement = {
   name: "session_delete",
@@ -109,16 +115,18 @@ export class PgSessionStore implements SessionStore {
   async update(
     sessionId: string,
     scope: string | null,
-    decide: (current: Session) => SessionChange | null,
+    decide: (current: Session) => Promise<SessionChange | null>,
     signal?: AbortSignal,
   ): Promise<ChangedSession | undefined> {
     return this.#change(sessionId, scope, signal, async (connection, row) => {
       if (row.status === "terminated") throw sessionEnded();
-      const change = decide(toSession(row));
+      const change = await decide(toSession(row));
       if (!change) return null;
       const settings = [
         change.title ?? row.title,
         writeMetadata(change.metadata ?? readMetadata(row.metadata)),
+        change.agentJson ?? row.agent_json,
+        change.budgetCents === undefined ? row.budget_cents : change.budgetCents,
       ];
       await connection.run(SET_SETTINGS, [row.workspace_id, row.session_id, ...settings]);
       return appendAsService(connection, this.#actor, row, change.event);
@@ -140,6 +148,21 @@ export class PgSessionStore implements SessionStore {
         row.status === "terminated" ? null : await appendAsService(connection, this.#actor, row, terminated);
       await connection.run(SET_ARCHIVED, [row.workspace_id, row.session_id]);
       return head;
+    });
+  }
+
+  async kill(
+    sessionId: string,
+    scope: string | null,
+    terminated: NewEvent,
+    signal?: AbortSignal,
+  ): Promise<ChangedSession | undefined> {
+    return this.#change(sessionId, scope, signal, async (connection, row) => {
+      if (row.status === "terminated") return null;
+      // First of all the tokens (law L7), then the epoch, so that its harness can write nothing more.
+      await raiseFence(connection, row.session_id, row.epoch + 1n, true);
+      await connection.run(SET_KILLED, [row.workspace_id, row.session_id]);
+      return appendAsService(connection, this.#actor, row, terminated);
     });
   }
 
@@ -184,23 +207,4 @@ export class PgSessionStore implements SessionStore {
 
 function isWorking(status: Status): boolean {
   return status === "running" || status === "rescheduling";
-}
-
-async function appendAsService(
-  connection: Connection,
-  actor: Append["actor"],
-  row: Row,
-  event: NewEvent,
-): Promise<bigint> {
-  const append: Append = {
-    sessionId: row.session_id,
-    scope: row.workspace_id,
-    lease: null,
-    expectedPosition: row.head,
-    actor,
-    events: [event],
-  };
-  const [done] = await connection.run(APPEND_ONE, appendOneValues(append));
-  if (!done) throw new Error("a locked session refused an append");
-  return done.head;
 }

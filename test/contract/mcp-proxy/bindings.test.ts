@@ -22,6 +22,7 @@ describe("BindingService", () => {
     vaultIds: [],
     mcpServers: [{ name: "demo", url: "https://mcp.example.test/mcp" }],
     models: ["claude-test"],
+    replacesMcpServers: false,
     ...more,
   });
   const issue = async (sessionId: string, epoch = 1n, harness = "harness-1") => {
@@ -44,6 +45,29 @@ describe("BindingService", () => {
       assert.equal(error.code, "ALREADY_EXISTS");
       assert.equal(error.reason, "ID_REUSED");
     }
+  });
+
+  it("gives a bound session other servers when that is asked for, and changes nothing else with them", async () => {
+    const session = await kit.bindings();
+    const request = binding({ vaultIds: [await kit.makeVault()] });
+    await session.bind(request);
+    const other = {
+      ...request,
+      mcpServers: [{ name: "other", url: "https://other.example.test/mcp" }],
+      replacesMcpServers: true,
+    };
+    await session.bind(other);
+    await session.bind(other);
+    // The row is whole: a token is issued only for one whose MAC is right.
+    kit.leases.set(request.sessionId, { workspaceId: WORKSPACE, epoch: 1n, owner: owner() });
+    assert.notEqual((await issue(request.sessionId)).token, "");
+    await session.bind({ ...other, replacesMcpServers: false });
+    assert.equal((await failureOf(session.bind(request))).reason, "ID_REUSED");
+    for (const more of [{ models: ["claude-other"] }, { vaultIds: [] }, { workspaceId: "wrkspc_other" }]) {
+      assert.equal((await failureOf(session.bind({ ...other, ...more }))).reason, "ID_REUSED");
+    }
+    const unbound = { ...other, sessionId: newId("sesn") };
+    assert.equal((await failureOf(session.bind(unbound))).reason, "BINDING_NOT_FOUND");
   });
 
   it("refuses vaults that are absent, another workspace's or the system vault", async () => {

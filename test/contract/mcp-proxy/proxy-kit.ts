@@ -251,6 +251,7 @@ export class ProxyKit {
       vaultIds: [vaultId],
       mcpServers: servers.map(({ name, url }) => ({ name, url })),
       models,
+      replacesMcpServers: false,
     });
     const { token, tokenId } = await this.lease(sessionId, epoch, harness);
     return { sessionId, token, tokenId, vaultId, epoch };

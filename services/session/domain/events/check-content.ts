@@ -1,6 +1,7 @@
 import type { Violations } from "../../../common/errors/violations.ts";
 import type { ContentBlock } from "../../../gen/ganglion/types/v1/content.ts";
 import { isObject, type Json, parseJson } from "../json-shape.ts";
+import { MAX_DEPTH, nestsDeeper } from "../nests-deeper.ts";
 import { checkPayloadRef } from "../payload-rules.ts";
 
 /** Kinds of blocks that a client may send in a message. */
@@ -57,6 +58,7 @@ export function checkDocument(
   kinds: readonly string[] | null,
 ): void {
   const data = { $case: "json" as const, value: Buffer.from(document) };
+  if (kinds && isTooDeep(violations, path, { ...block, data })) return;
   const value = checkBlock(violations, path, { ...block, data });
   if (value && kinds) checkClientKind(violations, path, block.type, value, kinds);
 }
@@ -84,9 +86,16 @@ export function checkClientBlocks(
   violations.count(path, blocks.length, { min, max: 100 });
   blocks.slice(0, 100).forEach((block, index) => {
     const at = `${path}[${index}]`;
-    const value = checkBlock(violations, at, block);
+    const value = isTooDeep(violations, at, block) ? undefined : checkBlock(violations, at, block);
     if (value) checkClientKind(violations, at, block.type, value, kinds);
   });
+}
+
+// Looked at before anything parses it: what reads it later may recurse.
+function isTooDeep(violations: Violations, path: string, { data }: ContentBlock): boolean {
+  if (data?.$case !== "json" || !nestsDeeper(data.value, MAX_DEPTH)) return false;
+  violations.add(`${path}.json`, `must not be nested deeper than ${MAX_DEPTH} levels`);
+  return true;
 }
 
 function checkClientKind(

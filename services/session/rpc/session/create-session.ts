@@ -8,12 +8,11 @@ import type { Environment } from "../../../gen/ganglion/agent/v1/environment_ser
 import {
   CreateSessionRequest,
   type CreateSessionResponse,
-  type Session,
 } from "../../../gen/ganglion/session/v1/session_service.ts";
 import { Event } from "../../../gen/ganglion/types/v1/event.ts";
 import type { Definition } from "../../domain/agent/definition.ts";
 import { sessionAgent } from "../../domain/agent/session-agent.ts";
-import { idReused, notFound, sessionNotFound } from "../../domain/errors.ts";
+import { modelNotBudgetable, notFound, sessionNotFound } from "../../domain/errors.ts";
 import { payloadRefs } from "../../domain/events/payload-refs.ts";
 import { checkMetadataPair, METADATA_MAX_PAIRS, Shape } from "../../domain/json-shape.ts";
 import type { FirstEvent, NewSession, RequestKey } from "../../ports/session-store.ts";
@@ -22,7 +21,9 @@ import { writeMetadata } from "../../store/session-row.ts";
 import { actorOf, callerOf, existingWorkspace, requestedBy } from "../caller-of.ts";
 import { checkId, checkRequestId, checkText, requestKey } from "../check-request.ts";
 import type { Deps } from "../deps.ts";
+import { checkBudget } from "./check-budget.ts";
 import { parseEvents } from "./emit-events.ts";
+import { madeSession } from "./made-session.ts";
 
 const METHOD = "CreateSession";
 const MAX_INITIAL_EVENTS = 50;
@@ -40,7 +41,7 @@ export const createSession = (deps: Deps) =>
       deps.rules,
     );
     const key = digestOf(request, workspaceId);
-    const known = key && (await findMade(deps, workspaceId, key, ctx));
+    const known = key && (await madeSession(deps, workspaceId, key, ctx));
     if (known) return { session: known };
 
     const agent = await usableAgent(deps, request, workspaceId, ctx);
@@ -60,7 +61,7 @@ export const createSession = (deps: Deps) =>
     const events = [...session.events, ...startingWith(deps, initial, actorOf(ctx))];
     const outcome = await deps.sessions.create({ ...session, events }, ctx.signal);
     if (outcome === "request_id_taken" && key) {
-      const made = await findMade(deps, workspaceId, key, ctx);
+      const made = await madeSession(deps, workspaceId, key, ctx);
       if (made) return { session: made };
     }
     ctx.note({ session_id: session.sessionId });
@@ -77,6 +78,7 @@ function checkCreateSession(request: CreateSessionRequest): void {
   violations.integer("agent_version", request.agentVersion, { min: 0 });
   checkId(violations, "environment_id", request.environmentId);
   checkText(violations, "title", request.title, 256);
+  if (request.budget) checkBudget(violations, request.budget);
   const pairs = Object.entries(request.metadata);
   violations.count("metadata", pairs.length, { max: METADATA_MAX_PAIRS });
   for (const [name, value] of pairs) checkMetadataPair(new Shape(violations), "metadata", name, value);
@@ -108,21 +110,6 @@ function digestOf(request: CreateSessionRequest, workspaceId: string): RequestKe
     metadata: {},
   }).finish();
   return requestKey(METHOD, request.requestId, workspaceId, plain, writeMetadata(request.metadata));
-}
-
-async function findMade(
-  deps: Deps,
-  workspaceId: string,
-  key: RequestKey,
-  ctx: CallContext,
-): Promise<Session | undefined> {
-  const made = await deps.requestIds.find(workspaceId, METHOD, key.requestId, ctx.signal);
-  if (!made) return undefined;
-  if (Buffer.compare(made.digest, key.digest) !== 0) throw idReused(key.requestId);
-  const session = await deps.sessions.get(made.resourceId, workspaceId, ctx.signal);
-  // Made and deleted since: making it again would not be the same answer.
-  if (!session) throw sessionNotFound(made.resourceId);
-  return session;
 }
 
 async function usableAgent(
@@ -163,6 +150,8 @@ interface Parts {
 
 function newSession(deps: Deps, request: CreateSessionRequest, ctx: CallContext, parts: Parts): NewSession {
   const { workspaceId, key, agent, definition, environment } = parts;
+  const price = deps.prices.priceOf(definition.model.id);
+  if (request.budget && !price) throw modelNotBudgetable(definition.model.id);
   const agentJson = Buffer.from(JSON.stringify(sessionAgent(agent.id, agent.version, definition)));
   const created = Event.fromPartial({
     traceparent: ctx.traceparent,
@@ -177,6 +166,8 @@ function newSession(deps: Deps, request: CreateSessionRequest, ctx: CallContext,
         title: request.title,
         metadata: request.metadata,
         requestedBy: requestedBy(ctx),
+        budget: request.budget,
+        price,
       },
     },
   });
@@ -192,6 +183,7 @@ function newSession(deps: Deps, request: CreateSessionRequest, ctx: CallContext,
     agentJson,
     environmentJson: environment.configJson,
     vaultIds: request.vaultIds,
+    budgetCents: request.budget?.maxListCostCents ?? null,
     events: [{ event: encodeNewEvent(created, "ganglion.session_created"), actor: deps.actor }],
   };
 }

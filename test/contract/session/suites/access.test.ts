@@ -37,7 +37,7 @@ export function accessSuite(kit: () => SessionKit): void {
     }
 
     it("names every method of the four services", () => {
-      assert.equal(methods.length, 15 + 6 + 6 + 4);
+      assert.equal(methods.length, 22 + 6 + 6 + 4);
     });
 
     it("a client certificate that comes directly may call nothing", async () => {
@@ -59,7 +59,7 @@ async function reasonOf(caller: Caller, service: string, method: string): Promis
   const call = client[`${method[0]?.toLowerCase()}${method.slice(1)}`];
   assert.ok(call);
   try {
-    const request = method === "PublishPreviews" ? [] : EMPTY;
+    const request = STREAMS_IN.has(method) ? [] : EMPTY;
     const answer = call(request);
     if (isIterable(answer)) await answer[Symbol.asyncIterator]().next();
     else await answer;
@@ -70,6 +70,8 @@ async function reasonOf(caller: Caller, service: string, method: string): Promis
   }
 }
 
+const STREAMS_IN = new Set(["PublishPreviews", "PutPayload"]);
+
 // Every field of every request, empty.
 const EMPTY = new Proxy(
   {},
@@ -78,17 +80,18 @@ const EMPTY = new Proxy(
       const text = String(name);
       if (/Ids$|^types$|^events$|^initialEvents$|^statuses$|^metadataRemove$/.test(text)) return [];
       if (/^metadata(Set)?$/.test(text)) return {};
+      if (/^position$|^offsetBytes$/.test(text)) return 0n;
       if (/Position$/.test(text) && text !== "expectedPosition" && text !== "settledPosition") return 0n;
       if (text === "epoch") return 0n;
-      if (/Json$|Sha256$/.test(text)) return new Uint8Array();
+      if (/Json$|Sha256$|^data$/.test(text)) return new Uint8Array();
       if (
         /^(limit|maxBytes|order|aroundCount|pageSize|agentVersion|version|expectedVersion|activeSessions)$/.test(
           text,
         )
       )
         return 0;
-      if (/^(include|from|is)[A-Z]/.test(text)) return false;
-      if (/^created|Position$|^title$|^requestedBy$/.test(text)) return undefined;
+      if (/^(include|from|is|remove)[A-Z]/.test(text)) return false;
+      if (/^created|Position$|^title$|^requestedBy$|^budget$/.test(text)) return undefined;
       return "";
     },
   },

@@ -49,7 +49,9 @@ export function databaseSuite(kit: () => SessionKit): void {
       await denied("UPDATE session.sessions SET workspace_id = 'wrkspc_other'");
       await denied("UPDATE session.sessions SET agent_id = 'x'");
       await denied("DELETE FROM session.sessions");
-      await denied("UPDATE session.session_settings SET agent_json = ''");
+      await denied("UPDATE session.session_settings SET environment_json = ''");
+      await denied("UPDATE session.session_settings SET vault_ids = '{}'");
+      await denied("UPDATE session.session_settings SET forked_from = 'x'");
       await denied("UPDATE session.agent_versions SET definition = ''");
       await denied("DELETE FROM session.api_keys");
       await denied("UPDATE session.migrations SET name = 'x'");

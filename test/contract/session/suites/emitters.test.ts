@@ -55,7 +55,7 @@ export function emittersSuite(kit: () => SessionKit): void {
     }
 
     it("covers every type of the proto", () => {
-      assert.equal(rules.length, 52);
+      assert.equal(rules.length, 53);
       assert.ok(rules.every(({ emitters }) => emitters.size > 0));
     });
   });

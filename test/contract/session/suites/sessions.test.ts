@@ -293,11 +293,12 @@ export function sessionsSuite(kit: () => SessionKit): void {
         GetEventsRequest.fromPartial({ sessionId: id, afterPosition: 1n }),
       );
       const requestedBy = { role: 7, subject: "apikey_test" };
+      const rest = { agentJson: Buffer.alloc(0), requestedBy, isBudgetRemoved: false };
       same(
         events.map(({ body }) => body?.value),
         [
-          { title: "b", metadata: { entries: { k: "2" } }, agentJson: Buffer.alloc(0), requestedBy },
-          { metadata: { entries: {} }, agentJson: Buffer.alloc(0), requestedBy },
+          { title: "b", metadata: { entries: { k: "2" } }, ...rest },
+          { metadata: { entries: {} }, ...rest },
         ],
       );
       const many = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`k${index}`, ""]));
