@@ -102,13 +102,16 @@ export class SessionKit {
   async as(
     service: string,
     instance = `${service}-1`,
-    address = this.service.listening.addr,
+    address: string | readonly string[] = this.service.listening.addr,
   ): Promise<Caller> {
     return this.#caller(await this.ca.bundle(service, instance), address, undefined);
   }
 
   /** A client of a workspace, behind the gateway. */
-  async asClient(workspaceId = "wrkspc_default", address = this.service.listening.addr): Promise<Caller> {
+  async asClient(
+    workspaceId = "wrkspc_default",
+    address: string | readonly string[] = this.service.listening.addr,
+  ): Promise<Caller> {
     const metadata = {
       [PRINCIPAL_KEY]: encodeForwardedPrincipal({
         role: Role.ROLE_CLIENT,
@@ -163,7 +166,7 @@ export class SessionKit {
     this.ca.remove();
   }
 
-  #caller(tls: TlsBundle, address: string, metadata: CallOptions["metadata"]): Caller {
+  #caller(tls: TlsBundle, address: string | readonly string[], metadata: CallOptions["metadata"]): Caller {
     const make = <D extends Definition>(definition: D): MeshClient<D> => {
       const client = createClient(definition, address, tls, "session", { image: null });
       this.#clients.push(client);
