@@ -19,6 +19,8 @@ export interface Stage {
   readonly random: Random;
   /** Fires when no new work is to be begun. */
   readonly over: AbortSignal;
+  /** Never leaves open what became of an append. */
+  readonly isStubborn?: boolean;
 }
 
 /** Appends until it is over: batches, with and without a wanted head, repeated at random and after every lost call. */
@@ -33,7 +35,7 @@ export async function appender(stage: Stage): Promise<void> {
     );
     const events = isRepeated ? before : fresh;
     const more = !isRepeated && random.chance(0.4) ? { expectedPosition: BigInt(head) } : {};
-    const outcome = await insist(random, over, () => recorder.append(caller, events, more, TIMEOUT_MS));
+    const outcome = await insist(stage, () => recorder.append(caller, events, more, TIMEOUT_MS));
     if (outcome.kind === "acknowledged")
       head = Math.max(head, ...outcome.stored.map(({ position }) => position));
     else head = await headOf(stage, head);
@@ -43,10 +45,13 @@ export async function appender(stage: Stage): Promise<void> {
 }
 
 // The same again until somebody says what became of it; now and then it is left unknown.
-async function insist(random: Random, over: AbortSignal, attempt: () => Promise<Outcome>): Promise<Outcome> {
+async function insist(
+  { random, over, isStubborn }: Stage,
+  attempt: () => Promise<Outcome>,
+): Promise<Outcome> {
   for (;;) {
     const outcome = await attempt();
-    if (outcome.kind !== "ambiguous" || random.chance(0.05)) return outcome;
+    if (outcome.kind !== "ambiguous" || (!isStubborn && random.chance(0.05))) return outcome;
     await pause(over.aborted ? 50 : 20 + random.below(200));
   }
 }
@@ -81,12 +86,12 @@ export async function brain(stage: Stage, ttlMs: number): Promise<void> {
       const events = Array.from({ length: 1 + random.below(3) }, (_, index) =>
         note(`sevt_${name}_${n}_${index}`),
       );
-      await insist(random, over, () => recorder.append(caller, events, { epoch }, TIMEOUT_MS));
+      await insist(stage, () => recorder.append(caller, events, { epoch }, TIMEOUT_MS));
     }
     // The brain does not know how long it slept.
     await pause(random.chance(0.5) ? ttlMs * 2 : random.below(20));
     const late = note(`sevt_${name}_${n++}_late`);
-    await insist(random, over, () => recorder.append(caller, [late], { epoch }, TIMEOUT_MS));
+    await insist(stage, () => recorder.append(caller, [late], { epoch }, TIMEOUT_MS));
   }
 }
 

@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
-import { GetEventsRequest } from "../../../services/gen/ganglion/session/v1/session_service.ts";
 import { type Caller, makeFixture, SessionKit } from "../../contract/session/session-kit.ts";
 import type { RunningService } from "../../kit/start-service.ts";
 import { appender, brain, pause, reader, type Stage, watcher } from "./actors.ts";
 import { checkHistory } from "./check-history.ts";
-import type { Stored } from "./history.ts";
 import { randomOf } from "./random.ts";
-import { Recorder, seenOf } from "./recorder.ts";
+import { readLog } from "./read-log.ts";
+import { Recorder } from "./recorder.ts";
 
 const IS_SOAK = process.env.SOAK === "1";
 const RUN_MS = IS_SOAK ? 300_000 : 16_000;
@@ -74,10 +73,10 @@ describe("the log under concurrent use and failures", function () {
     await Promise.all(working);
     const events: number[] = [];
     for (const { recorder, whole } of runs) {
-      const log = await readAll(client, recorder.sessionId);
+      const log = await readLog(client, recorder.sessionId);
       events.push(log.length);
       whole.resolve(log.length);
-      const other = await readAll(
+      const other = await readLog(
         await kit.asClient("wrkspc_default", second.listening.addr),
         recorder.sessionId,
       );
@@ -85,7 +84,7 @@ describe("the log under concurrent use and failures", function () {
     }
     await all;
     for (const { recorder } of runs) {
-      const log = await readAll(client, recorder.sessionId);
+      const log = await readLog(client, recorder.sessionId);
       const faults = checkHistory({ ...recorder, log });
       assert.deepEqual(faults.slice(0, 10), [], `seed ${seed}: ${faults.length} faults`);
     }
@@ -143,19 +142,3 @@ describe("the log under concurrent use and failures", function () {
     await kit.postgres.restart();
   }
 });
-
-async function readAll(caller: Caller, sessionId: string): Promise<Stored[]> {
-  const log: Stored[] = [];
-  for (let hasMore = true; hasMore; ) {
-    const page = await caller.session.getEvents(
-      GetEventsRequest.fromPartial({ sessionId, afterPosition: BigInt(log.length), limit: 1000 }),
-      { waitForReady: true, timeoutMs: 20_000 },
-    );
-    for (const event of page.events) {
-      const isOwn = event.actor?.role === 1;
-      log.push({ ...seenOf(event), epoch: Number(event.epoch), isOwn });
-    }
-    hasMore = page.hasMore;
-  }
-  return log;
-}
