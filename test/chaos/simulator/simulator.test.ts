@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { intercepted } from "./core/intercept.ts";
+import { type Outcome, simulate } from "./simulate.ts";
+
+/** Seeds that once broke something; what they found has a test of its own that says what it was. */
+const FOUND: readonly number[] = [];
+const SEEDS = 2000;
+const CHUNK = 100;
+const SOAK_SEEDS = 100_000;
+
+const only = process.env.SEED;
+const first = Number(process.env.FIRST_SEED ?? 1);
+const count = process.env.SOAK ? Number(process.env.SEEDS ?? SOAK_SEEDS) : Number(process.env.SEEDS ?? SEEDS);
+
+describe("the simulated mesh", function () {
+  this.timeout(120_000);
+
+  if (only !== undefined) {
+    it(`keeps the laws with seed ${only}`, async () => {
+      const outcome = await simulate(Number(only));
+      console.log(`${outcome.trace.join("\n")}\ntrace ${outcome.traceHash}`);
+      assert.deepEqual(outcome.faults, []);
+    });
+    return;
+  }
+
+  it("keeps the laws with every seed that once broke one", async () => {
+    for (const seed of FOUND) judge(await simulate(seed));
+  });
+
+  for (let from = first; from < first + count; from += CHUNK) {
+    const to = Math.min(from + CHUNK, first + count) - 1;
+    it(`keeps the laws with seeds ${from} to ${to} [B001] [B002] [B005] [B149] [B152]`, async () => {
+      for (let seed = from; seed <= to; seed++) judge(await simulate(seed));
+    });
+  }
+});
+
+describe("the simulator", function () {
+  this.timeout(60_000);
+
+  it("does the same twice with the same seed, line by line", async () => {
+    for (const seed of [3, 14, 159, 265, 358]) {
+      const one = await simulate(seed);
+      const other = await simulate(seed);
+      assert.deepEqual(other.trace, one.trace, `seed ${seed}`);
+      assert.equal(other.traceHash, one.traceHash);
+    }
+  });
+
+  it("does something else with another seed", async () => {
+    assert.notEqual((await simulate(1)).traceHash, (await simulate(2)).traceHash);
+  });
+
+  it("leaves clock, timers and randomness to everybody else as they are", async () => {
+    const before = [setTimeout, Date.now, performance.now, Math.random, AbortSignal.timeout];
+    await intercepted(async () => {
+      assert.notEqual(setTimeout, before[0]);
+      // Outside of a simulated process the real ones answer.
+      assert.ok(Date.now() < Date.UTC(2100, 0, 1));
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    });
+    assert.deepEqual([setTimeout, Date.now, performance.now, Math.random, AbortSignal.timeout], before);
+  });
+});
+
+function judge({ seed, faults, trace, traceHash }: Outcome): void {
+  if (faults.length === 0) return;
+  const replay = `SEED=${seed} npx mocha test/chaos/simulator/simulator.test.ts`;
+  const end = trace.slice(-40).join("\n");
+  assert.fail(
+    `seed ${seed} broke:\n${faults.join("\n")}\nreplay: ${replay}\ntrace ${traceHash}, its end:\n${end}`,
+  );
+}
