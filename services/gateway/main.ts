@@ -19,6 +19,7 @@ import { SessionServiceService } from "../gen/ganglion/session/v1/session_servic
 import { VaultServiceService } from "../gen/ganglion/vault/v1/vault_service.ts";
 import { Authenticator } from "./auth/authenticator.ts";
 import { gatewayFields } from "./config.ts";
+import { StreamLimits } from "./domain/stream-limits.ts";
 import { startRest } from "./rest/start-rest.ts";
 import { PublicDoor } from "./rpc/public-door.ts";
 import { publicServices, routesOf, type UpstreamName } from "./upstream/route-table.ts";
@@ -84,6 +85,7 @@ const server = await startServer({
 });
 
 let isOpen = false;
+const limits = new StreamLimits();
 const upstreams: Record<UpstreamName, UpstreamConnection> = {
   session: new UpstreamConnection("session", config.GANGLION_SESSION_ADDR, tls),
   "mcp-proxy": new UpstreamConnection("mcp-proxy", [config.GANGLION_PROXY_ADDR], tls),
@@ -97,6 +99,7 @@ const door = new PublicDoor({
   routes,
   upstreams,
   authenticator,
+  limits,
   log,
   metrics,
   tracing,
@@ -104,6 +107,7 @@ const door = new PublicDoor({
 const rest = await startRest({
   listen: config.GANGLION_REST_LISTEN,
   authenticator,
+  limits,
   sessions: session(SessionServiceService),
   agents: session(AgentServiceService),
   environments: session(EnvironmentServiceService),

@@ -27,7 +27,7 @@ const TYPE_NAMES: Record<string, string> = {
 /** eventRoutes adds /v1/sessions/{id}/events; returns what ends all streams when the gateway is shutting down. */
 export function eventRoutes(app: Hono<{ Variables: RestVariables }>, deps: RestDeps): OpenStreams {
   const { sessions } = deps;
-  const streams = new OpenStreams();
+  const streams = new OpenStreams(deps.limits);
 
   app.post("/v1/sessions/:id/events", async (c) => {
     const sessionId = c.req.param("id");

@@ -1,8 +1,5 @@
-import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import { StreamLimits } from "../domain/stream-limits.ts";
 
-/** Streams of one caller, and of all: each one is a watch at the session service, and one key must not use it up. */
-const MAX_STREAMS_PER_CALLER = 500;
-const MAX_STREAMS = 1_000;
 /** A send is remembered this long for a stream that is opened after it. */
 const MEMORY_MS = 30_000;
 const MAX_SESSIONS = 10_000;
@@ -14,10 +11,13 @@ const MAX_SESSIONS = 10_000;
  */
 export class OpenStreams {
   readonly #open = new Map<string, number>();
-  readonly #byCaller = new Map<string, number>();
-  #total = 0;
+  readonly #limits: StreamLimits;
   readonly #sent = new Map<string, { position: bigint; until: number }>();
   readonly #shutdown = new AbortController();
+
+  constructor(limits = new StreamLimits()) {
+    this.#limits = limits;
+  }
 
   /** Fires when the gateway is shutting down. */
   get shutdown(): AbortSignal {
@@ -35,11 +35,7 @@ export class OpenStreams {
 
   /** Counts a stream, or refuses it; gives the position of a send that it should begin with, once. */
   opened(sessionId: string, caller: string): bigint | undefined {
-    if (this.#total >= MAX_STREAMS || (this.#byCaller.get(caller) ?? 0) >= MAX_STREAMS_PER_CALLER) {
-      throw tooManyStreams();
-    }
-    this.#total += 1;
-    raise(this.#byCaller, caller, 1);
+    this.#limits.opened(caller);
     raise(this.#open, sessionId, 1);
     const sent = this.#sent.get(sessionId);
     this.#sent.delete(sessionId);
@@ -48,8 +44,7 @@ export class OpenStreams {
 
   /** Counts a stream that is gone. */
   closed(sessionId: string, caller: string): void {
-    this.#total -= 1;
-    raise(this.#byCaller, caller, -1);
+    this.#limits.closed(caller);
     raise(this.#open, sessionId, -1);
   }
 
@@ -63,14 +58,4 @@ function raise(counts: Map<string, number>, key: string, by: number): void {
   const count = (counts.get(key) ?? 0) + by;
   if (count > 0) counts.set(key, count);
   else counts.delete(key);
-}
-
-function tooManyStreams(): GanglionError {
-  return new GanglionError({
-    code: "RESOURCE_EXHAUSTED",
-    reason: "TOO_MANY_STREAMS",
-    message: `too many event streams are open; one key may have ${MAX_STREAMS_PER_CALLER}`,
-    metadata: { limit: String(MAX_STREAMS_PER_CALLER) },
-    retryAfterMs: 5_000,
-  });
 }

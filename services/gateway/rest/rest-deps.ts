@@ -8,11 +8,13 @@ import type { EnvironmentServiceService } from "../../gen/ganglion/agent/v1/envi
 import type { SessionServiceService } from "../../gen/ganglion/session/v1/session_service.ts";
 import type { Authenticator } from "../auth/authenticator.ts";
 import type { Caller } from "../auth/caller.ts";
+import type { StreamLimits } from "../domain/stream-limits.ts";
 
 /** What the REST API is made of. */
 export interface RestDeps {
   readonly listen: string;
   readonly authenticator: Authenticator;
+  readonly limits: StreamLimits;
   readonly sessions: MeshClient<typeof SessionServiceService>;
   readonly agents: MeshClient<typeof AgentServiceService>;
   readonly environments: MeshClient<typeof EnvironmentServiceService>;

@@ -2,6 +2,7 @@ import {
   createSecureServer,
   type Http2SecureServer,
   type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
@@ -16,6 +17,7 @@ import type { TlsBundle } from "../../common/tls/tls-bundle.ts";
 import type { Authenticator } from "../auth/authenticator.ts";
 import type { Caller } from "../auth/caller.ts";
 import { encodeCaller, roleOf } from "../auth/forwarded-principal.ts";
+import type { StreamLimits } from "../domain/stream-limits.ts";
 import type { Route, UpstreamName } from "../upstream/route-table.ts";
 import { pingOrDestroy, type UpstreamConnection } from "../upstream/upstream-connection.ts";
 import { statusTrailers } from "./grpc-status.ts";
@@ -29,6 +31,7 @@ export interface PublicDoorOptions {
   readonly routes: ReadonlyMap<string, Route>;
   readonly upstreams: Readonly<Record<UpstreamName, UpstreamConnection>>;
   readonly authenticator: Authenticator;
+  readonly limits: StreamLimits;
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly tracing: Tracing;
@@ -159,11 +162,25 @@ export class PublicDoor {
     if (route.callers !== "anybody" && !(caller && route.callers.has(roleOf(caller)))) {
       throw roleNotAllowed(caller?.role ?? "nobody");
     }
-    const upstream = this.#options.upstreams[route.upstream];
+    const passed = upstreamHeaders(headers, caller && encodeCaller(caller), span.traceparent);
+    const counted = route.isStream ? caller?.subject : undefined;
+    if (counted !== undefined) this.#options.limits.opened(counted);
+    try {
+      return await this.#passTo(this.#options.upstreams[route.upstream], stream, passed, span.traceId);
+    } finally {
+      if (counted !== undefined) this.#options.limits.closed(counted);
+    }
+  }
+
+  async #passTo(
+    upstream: UpstreamConnection,
+    stream: ServerHttp2Stream,
+    passed: OutgoingHttpHeaders,
+    traceId: string,
+  ): Promise<number> {
     const session = await upstream.session();
     if (stream.destroyed) return CODES.CANCELLED;
-    const passed = upstreamHeaders(headers, caller && encodeCaller(caller), span.traceparent);
-    const call = passCall(stream, session, passed, { service: upstream.service, traceId: span.traceId });
+    const call = passCall(stream, session, passed, { service: upstream.service, traceId });
     this.#active.add(call);
     const { code } = await call.done;
     this.#active.delete(call);

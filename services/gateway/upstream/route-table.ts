@@ -11,6 +11,8 @@ export interface Route {
   readonly method: string;
   /** Who may call it; "anybody" needs no credentials. */
   readonly callers: ReadonlySet<Role> | "anybody";
+  /** The answer is a stream, which may stay open. */
+  readonly isStream?: boolean;
 }
 
 const OWNERS: Readonly<Record<string, UpstreamName>> = {
@@ -31,13 +33,14 @@ const REFLECTION = ["grpc.reflection.v1.ServerReflection", "grpc.reflection.v1al
  */
 export function routesOf(contracts: Contracts): ReadonlyMap<string, Route> {
   const routes = new Map<string, Route>();
-  for (const { path, service, method, access } of contracts.methods.values()) {
+  for (const { path, service, method, kind, access } of contracts.methods.values()) {
     const upstream = OWNERS[service.slice(0, service.lastIndexOf("."))];
     if (!upstream) continue;
     const callers = new Set(
       [...(access?.callers ?? [])].filter((role) => PUBLIC.some((one) => one === role)),
     );
-    routes.set(path, { upstream, service, method, callers });
+    const isStream = kind === "server_stream" || kind === "bidi";
+    routes.set(path, { upstream, service, method, callers, isStream });
   }
   for (const service of REFLECTION) {
     routes.set(`/${service}/ServerReflectionInfo`, {

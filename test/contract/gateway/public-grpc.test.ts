@@ -61,8 +61,13 @@ describe("the public gRPC address", () => {
         uploads.push(`${header?.payloadId} ${ctx.principal.workspaceId} ${hash.digest("hex")}`);
         return { isDuplicate: false };
       }),
-      watchEvents: serverStream(async function* (_request, ctx): AsyncGenerator<WatchEventsResponse> {
+      watchEvents: serverStream(async function* (request, ctx): AsyncGenerator<WatchEventsResponse> {
         ctx.signal.addEventListener("abort", () => cancelled.resolve());
+        if (request.sessionId === "sesn_quiet") {
+          yield { position: 0n, message: { $case: "checkpoint", value: {} } };
+          await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
+          return;
+        }
         for (let position = 1n; position <= 1000n; position += 1n) {
           produced += 1;
           const event = { $case: "event" as const, value: bigEvent(position) };
@@ -247,6 +252,43 @@ describe("the public gRPC address", () => {
     stream.cancel();
     await cancelled.promise;
   });
+
+  it("bounds the streams that one key has open, on both doors together", async () => {
+    const client = await dial();
+    const { path, requestSerialize, responseDeserialize } = SessionServiceService.watchEvents;
+    const request = {
+      sessionId: "sesn_quiet",
+      afterPosition: 0n,
+      types: [],
+      includePreviews: false,
+      fromHead: false,
+    };
+    const open = () => {
+      const stream = client.makeServerStreamRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request,
+        bearer(KEY),
+        {},
+      );
+      const first = Promise.withResolvers<ServiceError | undefined>();
+      stream.on("error", (error) => first.resolve(error as ServiceError));
+      stream.once("data", () => first.resolve(undefined));
+      return { stream, first: first.promise };
+    };
+    const streams = Array.from({ length: 500 }, open);
+    for (const { first } of streams) assert.equal(await first, undefined);
+    const refused = await open().first;
+    assert.equal(refused?.code, status.RESOURCE_EXHAUSTED, refused?.message);
+    assert.equal((await getSession(client, bearer(KEY))).code, status.NOT_FOUND);
+    cancelled = Promise.withResolvers();
+    streams.pop()?.stream.cancel();
+    await cancelled.promise;
+    const again = open();
+    assert.equal(await again.first, undefined);
+    for (const { stream } of [...streams, again]) stream.cancel();
+  }).timeout(60_000);
 
   const putPayload = (client: Client, payloadId: string, content: Buffer) => {
     const { path, requestSerialize, responseDeserialize } = SessionServiceService.putPayload;
