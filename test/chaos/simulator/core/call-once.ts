@@ -55,7 +55,7 @@ class Attempt {
     signals: readonly AbortSignal[],
     leftMs: number,
   ) {
-    this.#route = route;
+    this.#route = { ...route, to: route.network.pickHost(route.to) };
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     this.answer = promise;
     this.#settle = { resolve, reject };

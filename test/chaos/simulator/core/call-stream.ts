@@ -44,7 +44,7 @@ class Incoming {
   #lastArrival = 0;
 
   constructor(route: Route) {
-    this.#route = route;
+    this.#route = { ...route, to: route.network.pickHost(route.to) };
   }
 
   open(request: unknown, options: CallOptions): void {

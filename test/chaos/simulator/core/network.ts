@@ -40,6 +40,7 @@ export class Network {
   #calls = 0;
   readonly #random: Random;
   readonly #hosts = new Map<string, Host>();
+  readonly #shared = new Map<string, readonly string[]>();
   /** Until when a link is cut, by the names at its ends. */
   readonly #cuts = new Map<string, number>();
 
@@ -56,6 +57,19 @@ export class Network {
   /** Answers under a name from now on. */
   listen(name: string, host: Host): void {
     this.#hosts.set(name, host);
+  }
+
+  /** Makes a name stand for several hosts. */
+  share(name: string, hosts: readonly string[]): void {
+    this.#shared.set(name, hosts);
+  }
+
+  /** The host that a connection to a name goes to: one that lives, if any does. */
+  pickHost(name: string): string {
+    const hosts = this.#shared.get(name);
+    if (!hosts) return name;
+    const living = hosts.filter((host) => this.hostAt(host));
+    return this.#random.pick(living.length > 0 ? living : hosts);
   }
 
   /** Who answers under a name; undefined = nobody, or somebody dead. */

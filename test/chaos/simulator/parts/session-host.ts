@@ -25,11 +25,20 @@ const PATH = "/ganglion.session.v1.SessionService/";
 /** One boot of the session service: its real handlers, feeds and monitor over the simulated database. */
 export function bootSession(process: SimProcess, database: SimDatabase, heartbeatTtlMs: number): Host {
   return currentProcess.run(process, () => {
-    // Hints are lost now and then: nothing may depend on one.
-    const announce = (sessionId: string, isRunnable: boolean): void => {
+    const hear = (sessionId: string, isRunnable: boolean): void => {
+      // Hints are lost now and then: nothing may depend on one.
       if (process.random.chance(0.1)) return;
       feeds.wake(sessionId);
       if (isRunnable) runnable.hint();
+    };
+    const fromOthers = (sessionId: string, isRunnable: boolean): void => {
+      process.time.at(process.time.now + 1, () => process.deliver(() => hear(sessionId, isRunnable)));
+    };
+    database.hints.add(fromOthers);
+    process.onDeath(() => database.hints.delete(fromOthers));
+    const announce = (sessionId: string, isRunnable: boolean): void => {
+      hear(sessionId, isRunnable);
+      for (const tell of database.hints) if (tell !== fromOthers) tell(sessionId, isRunnable);
     };
     const log = new SimLogStore(database, announce);
     const leases = new SimLeaseStore(database, heartbeatTtlMs);

@@ -69,6 +69,8 @@ export class SimDatabase {
   readonly takes: Take[] = [];
   /** Until when nobody gets an answer. */
   downUntil = 0;
+  /** Replicas of the session service that listen for each other's hints. */
+  readonly hints = new Set<(sessionId: string, isRunnable: boolean) => void>();
   /** Called when a fence rises, as its notification would. */
   onFence: ((sessionId: string) => void) | undefined;
   /** Called after each append, with what was written. */

@@ -5,6 +5,7 @@ import type { UserPlan } from "./user.ts";
 /** What a seed makes of a run. */
 export interface Plan {
   brains: number;
+  replicas: number;
   sandboxes: number;
   sessions: number;
   /** How long the bad times last. */
@@ -25,6 +26,8 @@ export function draw(random: Random): Plan {
   const isCalm = random.chance(0.08);
   return {
     brains: random.integer(2, 4),
+    // Of the session service.
+    replicas: random.integer(1, 2),
     sandboxes: random.integer(1, 2),
     sessions: random.integer(1, 2),
     chaosMs: random.between(4000, 16_000),

@@ -76,10 +76,14 @@ export class World {
   #build(seed: number): void {
     const { network, time, database, plan, effects, tables, mind, outside, trace } = this;
     const mac = createRowMac(Buffer.alloc(32, 7));
+    const replicas = Array.from({ length: plan.replicas }, (_, i) => `session-${i + 1}`);
+    network.share("session", replicas);
+    for (const name of replicas) {
+      const listen = (process: SimProcess) =>
+        network.listen(name, bootSession(process, database, plan.ttlMs));
+      this.servers.push(this.#part(name, listen));
+    }
     this.servers.push(
-      this.#part("session", (process) =>
-        network.listen("session", bootSession(process, database, plan.ttlMs)),
-      ),
       this.#part("proxy", (process) =>
         network.listen("proxy", bootProxy(process, { network, tables, effects, mac, outside, mind })),
       ),
