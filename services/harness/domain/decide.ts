@@ -33,6 +33,8 @@ const NO_BYTES = new Uint8Array(0);
 export function decide(state: SessionState): Action {
   if (state.status === "new" || state.status === "terminated") return { type: "stop" };
   if (state.openSpan) return { type: "end_span", spanId: state.openSpan.id };
+  // First of all, whatever is done with the others: nothing may look for these or run them.
+  if (hasForeignCalls(state)) return decideOnCalls(state);
   if (state.interruptPosition > 0n) return { type: "interrupt", calls: [...state.openCalls.values()] };
   // Said already: what is left to do waits for the budget, and calls for their answers.
   if (state.spending.isPaused && state.openCalls.size === 0 && isUsedUp(state.spending))
@@ -110,6 +112,11 @@ function endQuietly(state: SessionState): Action {
 
 function hasWork(state: SessionState): boolean {
   return state.queued.length > 0 || state.isTurnOpen;
+}
+
+function hasForeignCalls({ openCalls }: SessionState): boolean {
+  for (const call of openCalls.values()) if (call.isForeign) return true;
+  return false;
 }
 
 function waitsForClient(call: Call, isSelfHosted: boolean): boolean {

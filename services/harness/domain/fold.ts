@@ -1,6 +1,7 @@
 import type { Event } from "../../gen/ganglion/types/v1/event.ts";
 import { isSelfHosted, parseAgentConfig } from "./agent-config.ts";
 import { decide } from "./decide.ts";
+import { leaveSource } from "./fold-fork.ts";
 import { endSpan, startSpan, takeBlock } from "./fold-span.ts";
 import { CONFIRM_ALLOW, OUTCOME, PERMISSION, STOP } from "./proto-values.ts";
 import type { CallResult, SessionState } from "./session-state.ts";
@@ -37,6 +38,9 @@ function apply(state: SessionState, event: Event): void {
       if (body.value.budget) state.spending.limit = limitOf(body.value.budget);
       if (body.value.isBudgetRemoved) state.spending.limit = null;
       if (body.value.agentJson.length > 0) state.agent = parseAgentConfig(body.value.agentJson);
+      return;
+    case "ganglionSessionForked":
+      leaveSource(state);
       return;
     case "ganglionLeaseAcquired":
       // A lease on a session that only waits for somebody is not one that failed to get it any further.

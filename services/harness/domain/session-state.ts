@@ -27,6 +27,8 @@ export interface Call {
   permission: Permission;
   policy: string;
   confirmation?: { isAllowed: boolean; denyMessage: string };
+  /** The session was forked while it was open: it may have been run for the source, and is never looked up or run here. */
+  isForeign?: true;
   result?: CallResult;
 }
 

@@ -15,8 +15,20 @@ const WHOLE = new Set(["tool_use", "end_turn", "stop_sequence", "pause_turn"]);
 /** The result for a call that must never run, with the reason told to the model; undefined = it may run. */
 export function settle(call: Call, stopReason: string): Settlement | undefined {
   const reason = whyNotRun(call, stopReason);
-  return reason === undefined ? undefined : { call, result: notRun(reason) };
+  if (reason !== undefined) return { call, result: notRun(reason) };
+  return call.isForeign ? { call, result: FOREIGN } : undefined;
 }
+
+const FOREIGN: CallResult = {
+  content: [
+    textBlock(
+      "The session was forked before this call had a result, so it is not known whether it took effect. " +
+        "It was not run again. The files of the session it was forked from are not here.",
+    ),
+  ],
+  isError: true,
+  outcome: OUTCOME.UNKNOWN,
+};
 
 /** An error result of a call that certainly had no effect. */
 export function notRun(message: string): CallResult {

@@ -48,5 +48,11 @@ function compare(file: string, actual: string | undefined): void {
 function write(key: string, value: unknown): unknown {
   if (key === "stopDetailsJson") return undefined;
   if (key === "calls" && Array.isArray(value)) return value.map((call: { id: string }) => call.id ?? call);
+  // Documents as the text they are.
+  if ((key === "value" || key === "inputJson") && isBuffer(value)) return Buffer.from(value.data).toString("utf8");
   return typeof value === "bigint" ? String(value) : value;
+}
+
+function isBuffer(value: unknown): value is { type: "Buffer"; data: number[] } {
+  return (value as { type?: unknown } | null)?.type === "Buffer";
 }
