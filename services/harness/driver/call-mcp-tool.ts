@@ -11,6 +11,7 @@ import { answerOrStop } from "./answer-or-stop.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
 import { callResult } from "./new-events.ts";
+import { orStop } from "./or-stop.ts";
 import { pause } from "./pause.ts";
 import { unknown } from "./run-in-hand.ts";
 
@@ -42,6 +43,7 @@ export async function callMcpTool(
   call: Call,
   signal: AbortSignal,
 ): Promise<NewEvent | undefined> {
+  let mayHaveBegun = false;
   if (!ctx.ownCalls.has(call.id)) {
     const found = await lookUpMcpCall(ctx, call, signal, ctx.patience.callMs, true);
     if (signal.aborted) return undefined;
@@ -49,12 +51,12 @@ export async function callMcpTool(
     // Lost, but annotated read-only or idempotent: calling again under the same key does no harm.
     if (found.kind !== "never" && found.kind !== "repeatable")
       return callResult(call, unknown("The credential proxy cannot be asked"));
+    mayHaveBegun = found.kind === "repeatable";
   }
-  let mayHaveBegun = false;
   const until = performance.now() + ctx.patience.callMs;
   for (;;) {
     try {
-      const token = await ctx.token.get();
+      const token = await orStop(ctx.token.get(), signal);
       // Stopped while it waited: whoever closes the call says that it was not run, or has cancelled it.
       if (signal.aborted) return undefined;
       ctx.attempted.add(call.id);
@@ -100,12 +102,9 @@ export async function lookUpMcpCall(
   let until = performance.now() + forMs;
   while (!signal.aborted) {
     try {
-      const found = await ctx.ports.mcp.lookUp({
-        token: await ctx.token.get(),
-        key: call.id,
-        signal,
-        traceparent: ctx.traceparent,
-      });
+      const token = await orStop(ctx.token.get(), signal);
+      const { traceparent } = ctx;
+      const found = await orStop(ctx.ports.mcp.lookUp({ token, key: call.id, signal, traceparent }), signal);
       if (found.kind !== "running" || !wait) return found;
       until = performance.now() + forMs;
     } catch (error) {

@@ -10,7 +10,8 @@ import { unknown } from "./run-in-hand.ts";
 
 /**
  * Ends a turn that cannot go on: closes what is open, says what failed, goes idle. Input that could not be answered
- * however often it were tried is consumed by a request that is never sent, so that it does not wake brains for ever.
+ * however often it were tried, or that was queued behind the turn, is consumed by a request that is never sent: it stays
+ * in the conversation, and the next message goes on from there.
  */
 export async function failTurn(
   ctx: DriveContext,
@@ -21,7 +22,7 @@ export async function failTurn(
   const results = (options.calls ?? []).map((call) => callResult(call, unknown("The turn was ended")));
   await ctx.log.append(
     [
-      ...(options.consumesInput ? consumeInput(ctx, failure.reason) : []),
+      ...(options.consumesInput || ctx.log.state.queued.length > 0 ? consumeInput(ctx, failure.reason) : []),
       ...results,
       sessionError(failure, RETRY.EXHAUSTED),
     ],
@@ -30,11 +31,16 @@ export async function failTurn(
   await idleAtHead(ctx, STOP.RETRIES_EXHAUSTED);
 }
 
-function consumeInput(ctx: DriveContext, reason: string): NewEvent[] {
+/** A request that is never sent: it takes what is queued into the conversation, where nobody answers it by itself. */
+export function consumeInput(
+  ctx: DriveContext,
+  reason: string,
+  upTo: bigint = ctx.log.state.position,
+): NewEvent[] {
   const start = newEvent({
     $case: "spanModelRequestStart",
     value: {
-      consumedPosition: ctx.log.state.position,
+      consumedPosition: upTo,
       model: ctx.log.state.agent?.model.id || "unknown",
       contextStrategy: CONTEXT_STRATEGY,
       requestSha256: Buffer.alloc(0),

@@ -4,6 +4,7 @@ import { sha256Hex } from "../domain/sha256.ts";
 import type { Hands } from "../ports/hands.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
 import { newEvent } from "./new-events.ts";
+import { orStop, Stopped } from "./or-stop.ts";
 import { pause } from "./pause.ts";
 import type { SessionLog } from "./session-log.ts";
 
@@ -30,7 +31,7 @@ export class HandKeeper {
   async ensure(signal: AbortSignal): Promise<KnownHand> {
     const { hand } = this.#log.state;
     if (hand && !this.#lost.has(hand.id)) return hand;
-    this.#pending ??= this.#provision(signal).finally(() => {
+    this.#pending ??= orStop(this.#provision(signal), signal).finally(() => {
       this.#pending = undefined;
     });
     return this.#pending;
@@ -60,6 +61,8 @@ export class HandKeeper {
     for (let attempt = 1; ; attempt++) {
       try {
         const hand = await this.#hands.provision(request);
+        // Nobody waits for it any more: whoever does next gets the same one, under the same request id.
+        if (signal.aborted) throw new Stopped("stopped");
         const durationMs = BigInt(Math.round(performance.now() - startedAt));
         await this.#log.append(
           [newEvent({ $case: "ganglionHandProvisioned", value: { ...hand, durationMs } })],

@@ -5,16 +5,24 @@ import { textBlock } from "../domain/text-block.ts";
 import type { NewEvent } from "../ports/event-log.ts";
 import { finishMcp, lookUpMcpCall } from "./call-mcp-tool.ts";
 import type { DriveContext } from "./drive-context.ts";
+import { consumeInput } from "./fail-turn.ts";
 import { idleAtHead } from "./idle-at-head.ts";
 import { lookUpExecution } from "./look-up-execution.ts";
 import { callResult, statusRunning } from "./new-events.ts";
+import { orStop } from "./or-stop.ts";
 import { finish, refOf, unknown } from "./run-in-hand.ts";
 
 /** Stops what runs, closes what is open, and goes idle, without asking the model (B005, B007). */
 export async function interruptTurn(ctx: DriveContext, calls: readonly Call[]): Promise<void> {
+  const { state } = ctx.log;
   const results = await Promise.all(calls.map((call) => closeCall(ctx, call)));
+  // Stopped before its first request, a turn has not consumed what began it; what is queued behind a turn stays.
+  const { interruptPosition: at } = state;
+  const isUnbegun = !state.isTurnOpen && state.queued.some((turn) => turn.position < at);
+  const taken = isUnbegun ? consumeInput(ctx, "INTERRUPTED", at) : [];
   // A session that waits for its client is idle: nothing may follow an idle until work begins again.
-  const before = ctx.log.state.status === "idle" ? [statusRunning(), ...results] : results;
+  const begun = state.status === "idle" ? [statusRunning()] : [];
+  const before = [...begun, ...taken, ...results];
   await idleAtHead(ctx, STOP.END_TURN, { before });
 }
 
@@ -34,7 +42,9 @@ async function closeInHand(ctx: DriveContext, call: Call, signal: AbortSignal): 
   const ref = refOf(ctx, call, signal);
   const once = { wait: false, forMs: ctx.patience.interruptMs };
   const addresses = [...new Set([...ctx.log.state.sandboxAddrs, ctx.ports.hands.address])];
-  await Promise.all(addresses.map((address) => ctx.ports.hands.cancel({ ...ref, address }).catch(() => {})));
+  const cancelling = addresses.map((address) => orStop(ctx.ports.hands.cancel({ ...ref, address }), signal));
+  // What could be cancelled shows in what is known of the call, which is asked next.
+  await Promise.allSettled(cancelling);
   const found = await lookUpExecution(ctx, ref, once);
   if (found.kind === "known") return finish(ctx, call, found.value);
   if (found.kind === "never" && !ctx.attempted.has(call.id)) return callResult(call, notRun(NOT_BEGUN));
@@ -43,8 +53,8 @@ async function closeInHand(ctx: DriveContext, call: Call, signal: AbortSignal): 
 
 async function closeMcp(ctx: DriveContext, call: Call, signal: AbortSignal): Promise<NewEvent> {
   try {
-    const token = await ctx.token.get();
-    await ctx.ports.mcp.cancel({ token, key: call.id, signal, traceparent: ctx.traceparent });
+    const token = await orStop(ctx.token.get(), signal);
+    await orStop(ctx.ports.mcp.cancel({ token, key: call.id, signal, traceparent: ctx.traceparent }), signal);
   } catch {
     // What is known of the call is asked next; whether it could be cancelled shows there.
   }

@@ -1,6 +1,7 @@
 import type { CallRef, HandExecution } from "../ports/hands.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
+import { orStop } from "./or-stop.ts";
 import { pause } from "./pause.ts";
 
 /** What all the hosts together know of a key; "unknown" = one that may know could not be asked. */
@@ -37,7 +38,7 @@ async function lookUpAt(
   let until = performance.now() + forMs;
   while (!ref.signal.aborted) {
     try {
-      const found = await ctx.ports.hands.lookUp({ ...ref, address, wait });
+      const found = await orStop(ctx.ports.hands.lookUp({ ...ref, address, wait }), ref.signal);
       if (found.kind !== "running") return found;
       if (!wait) return { kind: "running", address };
       // It runs, and is bounded by its own time limit at the host.

@@ -4,6 +4,7 @@ import { RETRY, STOP } from "../domain/proto-values.ts";
 import { retryDelay } from "../domain/retry-delay.ts";
 import type { ModelError } from "../ports/model.ts";
 import type { DriveContext } from "./drive-context.ts";
+import { consumeInput } from "./fail-turn.ts";
 import { idleAtHead } from "./idle-at-head.ts";
 import { interruptSignal } from "./interrupt-signal.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
@@ -35,7 +36,9 @@ export async function noteModelFailure(
   if (facts.reason === "TOKEN_INVALID") ctx.token.forget();
   const mayHelp = facts.isRetryable || facts.reason === "TOKEN_INVALID";
   if (!mayHelp || attempt >= LIMITS.modelAttempts) {
-    await ctx.log.append([end, sessionError(facts, RETRY.EXHAUSTED)], ctx.traceparent);
+    // What was queued behind the turn goes with it.
+    const flush = ctx.log.state.queued.length > 0 ? consumeInput(ctx, facts.reason) : [];
+    await ctx.log.append([end, ...flush, sessionError(facts, RETRY.EXHAUSTED)], ctx.traceparent);
     // What was appended meanwhile is seen by the next try; an interrupt ends here as well.
     for (let i = 0; i < 5 && !(await idleAtHead(ctx, STOP.RETRIES_EXHAUSTED)); i++);
     return;

@@ -11,6 +11,7 @@ import type { DriveContext } from "./drive-context.ts";
 import { interruptSignal } from "./interrupt-signal.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
 import { newEvent, sessionError, statusRunning } from "./new-events.ts";
+import { orStop } from "./or-stop.ts";
 import { pause } from "./pause.ts";
 
 const TRIES = 2;
@@ -37,13 +38,9 @@ export async function resolveTools(ctx: DriveContext, servers: readonly string[]
 async function listTools(ctx: DriveContext, serverName: string, signal: AbortSignal): Promise<NewEvent[]> {
   for (let tried = 1; ; tried++) {
     try {
-      const token = await ctx.token.get();
-      const tools = await ctx.ports.mcp.listTools({
-        token,
-        serverName,
-        signal,
-        traceparent: ctx.traceparent,
-      });
+      const token = await orStop(ctx.token.get(), signal);
+      const { traceparent } = ctx;
+      const tools = await orStop(ctx.ports.mcp.listTools({ token, serverName, signal, traceparent }), signal);
       return resolved(serverName, tools);
     } catch (error) {
       if (saysLeaseIsLost(error)) throw new LeaseLost("the proxy refused the token", { cause: error });

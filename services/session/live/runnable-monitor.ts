@@ -22,7 +22,7 @@ export class RunnableMonitor {
 
   constructor(leases: Pick<LeaseStore, "countRunnable">, heartbeatTtlMs: number) {
     this.#leases = leases;
-    this.#lookMs = Math.max(50, Math.min(1_000, heartbeatTtlMs / 3));
+    this.#lookMs = Math.max(50, Math.min(500, heartbeatTtlMs / 3));
   }
 
   /** A session may have become runnable: looks at once, and once more for all that is said within a moment. */

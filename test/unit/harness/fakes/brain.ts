@@ -2,6 +2,7 @@ import { pino } from "pino";
 import { rulesEvaluator } from "../../../../services/harness/domain/rules-evaluator.ts";
 import type { Patience } from "../../../../services/harness/driver/drive-context.ts";
 import { type RunEnd, SessionRun } from "../../../../services/harness/driver/session-run.ts";
+import type { Tokens } from "../../../../services/harness/ports/leases.ts";
 import type { PermissionEvaluator } from "../../../../services/harness/ports/permission-evaluator.ts";
 import type { WrittenEvent } from "../../../golden/load-log.ts";
 import { MemoryLog } from "./memory-log.ts";
@@ -16,6 +17,7 @@ export class World {
   readonly hands = new JournalHands();
   readonly mcp = new MapMcp();
   readonly previews = new ListPreviews();
+  tokens: Tokens = tokens;
   evaluator: PermissionEvaluator = rulesEvaluator;
 
   constructor(written: readonly WrittenEvent[], ...steps: Step[]) {
@@ -32,7 +34,7 @@ export class World {
         model: this.model,
         hands: this.hands,
         mcp: this.mcp,
-        tokens,
+        tokens: this.tokens,
         openPreviews: () => this.previews,
         evaluator: this.evaluator,
       },
