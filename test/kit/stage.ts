@@ -19,6 +19,8 @@ const MODEL = "claude-opus-5-5";
 export interface StageOptions {
   /** Let the mesh run the scripted model as a part of its own; there is no journal of it then. */
   readonly ownModel?: boolean;
+  /** Further arguments of `ganglion up`. */
+  readonly upArgs?: readonly string[];
 }
 
 /**
@@ -48,12 +50,13 @@ export class Stage {
   }
 
   /** Starts everything. */
-  static async start({ ownModel = false }: StageOptions = {}): Promise<Stage> {
+  static async start({ ownModel = false, upArgs = [] }: StageOptions = {}): Promise<Stage> {
     const mcp = await startMcpUpstream();
     const model = ownModel ? undefined : await startScriptedModel();
     const mesh = await TestMesh.start({
       args: [
         ...(model ? ["--scripted-model-url", model.url] : ["--scripted-model"]),
+        ...upArgs,
         ...["--allow-http-hosts", new URL(mcp.url).host],
       ],
     });
