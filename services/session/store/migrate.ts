@@ -10,7 +10,7 @@ const LOCK_KEY = "7381240560101";
 /**
  * migrate brings the schema `session` up to date. Run it as ganglion_owner, after the proxy's migrations (the
  * session role calls the proxy's fence). Several at once take turns; each file is applied once, in its own
- * transaction, and a file that changed after it was applied is an error.
+ * transaction, and a file that changed after it was applied is an error, and so is a schema that is newer than the code.
  */
 export async function migrate(connection: pg.ClientConfig): Promise<void> {
   const client = new pg.Client(connection);
@@ -25,10 +25,22 @@ export async function migrate(connection: pg.ClientConfig): Promise<void> {
          (name text PRIMARY KEY, sha256 text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp())`,
     );
     const files = (await readdir(FOLDER)).filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort();
+    await refuseNewer(client, files);
     for (const name of files) await apply(client, name);
   } finally {
     // Ends the session and with it the lock.
     await client.end();
+  }
+}
+
+// Older code would not know what the newer schema asks of it.
+async function refuseNewer(client: pg.Client, files: readonly string[]): Promise<void> {
+  const { rows } = await client.query("SELECT name FROM session.migrations ORDER BY name");
+  const unknown = rows.map(({ name }) => name as string).filter((name) => !files.includes(name));
+  if (unknown.length > 0) {
+    throw new Error(
+      `the schema session is newer than this version of the code: it has ${unknown.join(", ")}`,
+    );
   }
 }
 
