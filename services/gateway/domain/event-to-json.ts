@@ -1,5 +1,6 @@
 import type { ContentBlock, ModelUsage } from "../../gen/ganglion/types/v1/content.ts";
 import type { Event, StopDetails, StopReason } from "../../gen/ganglion/types/v1/event.ts";
+import { budgetToJson, listCostToJson } from "./money.ts";
 import { RawJson } from "./raw-json.ts";
 import { usageToJson } from "./resource-to-json.ts";
 import { toRfc3339 } from "./timestamps.ts";
@@ -93,13 +94,20 @@ function fieldsOf(body: Body): Json | undefined {
         ...(body.value.title === undefined
           ? {}
           : { title: body.value.title === "" ? null : body.value.title }),
-        ...(body.value.metadata ? { metadata: body.value.metadata.entries } : {}),
+        // Metadata that were cleared are left out, as the API does.
+        ...(hasEntries(body.value.metadata?.entries) ? { metadata: body.value.metadata?.entries } : {}),
         ...(body.value.agentJson.length > 0 ? { agent: new RawJson(body.value.agentJson) } : {}),
+        ...(body.value.budget || body.value.isBudgetRemoved
+          ? { budget: budgetToJson(body.value.budget) }
+          : {}),
       };
     case "sessionUsage":
       return {
-        usage: { ...usageToJson(body.value.usage), active_seconds: Number(body.value.activeMs) / 1000 },
-        budget: null,
+        usage: {
+          ...usageToJson(body.value.usage),
+          active_seconds: Number(body.value.activeMs) / 1000,
+          list_cost: listCostToJson(body.value.listCostMicrocents),
+        },
       };
     case "sessionError":
       return {
@@ -129,6 +137,10 @@ function fieldsOf(body: Body): Json | undefined {
       void value;
       return undefined;
   }
+}
+
+function hasEntries(entries: Record<string, string> | undefined): boolean {
+  return entries !== undefined && Object.keys(entries).length > 0;
 }
 
 interface ShownCall {

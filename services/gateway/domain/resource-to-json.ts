@@ -2,6 +2,7 @@ import type { Agent } from "../../gen/ganglion/agent/v1/agent_service.ts";
 import type { Environment } from "../../gen/ganglion/agent/v1/environment_service.ts";
 import type { Session } from "../../gen/ganglion/session/v1/session_service.ts";
 import type { ModelUsage } from "../../gen/ganglion/types/v1/content.ts";
+import { budgetToJson, listCostToJson } from "./money.ts";
 import { RawJson } from "./raw-json.ts";
 import { toRfc3339 } from "./timestamps.ts";
 
@@ -51,13 +52,17 @@ export function sessionToJson(session: Session, now: Date): Json {
     environment_id: session.environmentId,
     resources: [],
     vault_ids: session.vaultIds,
-    budget: null,
+    budget: budgetToJson(session.budget),
     outcome_evaluations: [],
     stats: {
       active_seconds: Number(session.activeMs) / 1000,
       duration_seconds: Math.round(seconds * 1000) / 1000,
     },
-    usage: { ...usageToJson(session.usage), active_seconds: Number(session.activeMs) / 1000 },
+    usage: {
+      ...usageToJson(session.usage),
+      active_seconds: Number(session.activeMs) / 1000,
+      list_cost: listCostToJson(session.listCostMicrocents),
+    },
     created_at: toRfc3339(session.createTime),
     updated_at: toRfc3339(session.updateTime),
     archived_at: toRfc3339(session.archiveTime),

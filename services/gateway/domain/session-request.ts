@@ -4,6 +4,7 @@ import type {
   UpdateSessionRequest,
 } from "../../gen/ganglion/session/v1/session_service.ts";
 import { eventsFromJson } from "./event-from-json.ts";
+import { budgetFromJson } from "./money.ts";
 import { flagOf, limitOf, one, orderOf, type Query, wholeOf } from "./page-query.ts";
 import { asObject, invalid, notYet, optionalText, refuseUnknown, requiredText } from "./refuse.ts";
 import { fromRfc3339, justAfter } from "./timestamps.ts";
@@ -49,7 +50,6 @@ export function createSessionRequest(
 ): CreateSessionRequest {
   refuseUnknown(body, CREATE_KEYS);
   if (hasItems(body.resources)) throw notYet("resources");
-  if (body.budget !== undefined && body.budget !== null) throw notYet("budget");
   const agent = readAgent(body.agent);
   return {
     requestId,
@@ -62,14 +62,14 @@ export function createSessionRequest(
       ? eventsFromJson(body.initial_events, "initial_events", mintId)
       : [],
     workspaceId: "",
-    budget: undefined,
+    budget: isGiven(body.budget) ? budgetFromJson(body.budget) : undefined,
   };
 }
 
 /** updateSessionRequest reads the body of POST /v1/sessions/{id}. */
 export function updateSessionRequest(sessionId: string, body: Record<string, unknown>): UpdateSessionRequest {
   refuseUnknown(body, UPDATE_KEYS);
-  for (const key of ["agent", "budget", "vault_ids"]) if (body[key] !== undefined) throw notYet(key);
+  if (body.vault_ids !== undefined) throw invalid("vault_ids", "cannot be changed");
   const metadata = body.metadata === undefined ? {} : asObject(body.metadata, "metadata");
   const set: Record<string, string> = {};
   const remove: string[] = [];
@@ -84,8 +84,9 @@ export function updateSessionRequest(sessionId: string, body: Record<string, unk
     title,
     metadataSet: set,
     metadataRemove: remove,
-    budget: undefined,
-    removeBudget: false,
+    ...readLists(body.agent),
+    budget: isGiven(body.budget) ? budgetFromJson(body.budget) : undefined,
+    removeBudget: body.budget === null,
   };
 }
 
@@ -132,6 +133,27 @@ function readAgent(value: unknown): { agentId: string; agentVersion: number } {
     agentId: requiredText(agent.id, "agent.id"),
     agentVersion: (version as number | null | undefined) ?? 0,
   };
+}
+
+/** The lists of an agent that a session may have of its own; null empties one. */
+function readLists(value: unknown): Pick<UpdateSessionRequest, "agentToolsJson" | "agentMcpServersJson"> {
+  if (value === undefined) return {};
+  const agent = asObject(value, "agent");
+  refuseUnknown(agent, ["tools", "mcp_servers"], "agent.");
+  const { tools, mcp_servers: servers } = agent;
+  return {
+    ...(tools === undefined ? {} : { agentToolsJson: listJson(tools, "agent.tools") }),
+    ...(servers === undefined ? {} : { agentMcpServersJson: listJson(servers, "agent.mcp_servers") }),
+  };
+}
+
+function listJson(value: unknown, path: string): Buffer {
+  if (value !== null && !Array.isArray(value)) throw invalid(path, "must be a list");
+  return Buffer.from(JSON.stringify(value ?? []));
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null;
 }
 
 function readMetadata(value: unknown): Record<string, string> {

@@ -120,7 +120,20 @@ describe("what the REST API says and reads", () => {
     const base = { agent: "agent_1", environment_id: "env_1" };
     for (const [more, message] of [
       [{ resources: [{ type: "file" }] }, /resources: not supported/],
-      [{ budget: { type: "limit" } }, /budget: not supported/],
+      [{ budget: { type: "limit" } }, /budget.max_list_cost: must be an object/],
+      [{ budget: { type: "limit", max_list_cost: { amount: 25, currency: "USD" } } }, /max_list_cost.amount/],
+      [
+        { budget: { type: "limit", max_list_cost: { amount: "0", currency: "USD" } } },
+        /max_list_cost.amount/,
+      ],
+      [
+        { budget: { type: "limit", max_list_cost: { amount: "1.5", currency: "USD" } } },
+        /max_list_cost.amount/,
+      ],
+      [
+        { budget: { type: "limit", max_list_cost: { amount: "1", currency: "EUR" } } },
+        /max_list_cost.currency/,
+      ],
       [{ agent: { type: "agent_with_overrides", id: "agent_1" } }, /agent_with_overrides: not supported/],
       [{ colour: "red" }, /colour/],
       [{ environment_id: "" }, /environment_id/],
@@ -137,7 +150,7 @@ describe("what the REST API says and reads", () => {
       metadata: { a: null, b: "", c: "x" },
     });
     assert.deepEqual([metadataSet, metadataRemove], [{ b: "", c: "x" }, ["a"]]);
-    assert.throws(() => updateSessionRequest("sesn_1", { vault_ids: [] }), /vault_ids: not supported/);
+    assert.throws(() => updateSessionRequest("sesn_1", { vault_ids: [] }), /vault_ids: cannot be changed/);
   });
 
   it("turns open ends of a time range into the closed ones the log has", () => {
