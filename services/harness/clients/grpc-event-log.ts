@@ -1,7 +1,10 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import type { GetEventsResponse } from "../../gen/ganglion/session/v1/session_service.ts";
 import { Event } from "../../gen/ganglion/types/v1/event.ts";
 import { pause } from "../driver/pause.ts";
 import type { AppendOptions, EventLog, HeldLease, NewEvent } from "../ports/event-log.ts";
+import { BytesCache } from "./bytes-cache.ts";
+import { readPayload, writePayload } from "./grpc-payloads.ts";
 import type { SessionClient } from "./service-clients.ts";
 
 // An append takes at most 100 events and 3 MiB; some room for what the log's service adds.
@@ -9,6 +12,8 @@ const MAX_EVENTS = 100;
 const MAX_BYTES = 2_900_000;
 const READ_LIMIT = 1000;
 const APPEND_TIMEOUT_MS = 10_000;
+// Contents of all sessions that this process drives.
+const CACHED_BYTES = 64 << 20;
 const RETRY_FIRST_MS = 50;
 const RETRY_MOST_MS = 2000;
 
@@ -17,30 +22,22 @@ const SILENT = new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED"]);
 
 /** The log over gRPC. Reads and appends go on through restarts of the session service, until the signal. */
 export function createGrpcEventLog(client: SessionClient): EventLog {
+  const payloads = new BytesCache(CACHED_BYTES);
   return {
     async *read(sessionId, after, signal) {
-      for (let position = after; ; ) {
-        const page = await untilAnswered(signal, () =>
-          client.getEvents(
-            {
-              sessionId,
-              afterPosition: position,
-              beforePosition: 0n,
-              limit: READ_LIMIT,
-              maxBytes: 0,
-              types: [],
-              order: 1,
-              aroundEventId: "",
-              aroundCount: 0,
-              fromEventId: "",
-              toEventId: "",
-            },
-            { signal },
-          ),
+      const pageAfter = (position: bigint): Promise<GetEventsResponse> =>
+        untilAnswered(signal, () =>
+          client.getEvents({ ...WHOLE, sessionId, afterPosition: position }, { signal }),
         );
+      let next: Promise<GetEventsResponse> | undefined = pageAfter(after);
+      while (next) {
+        const page: GetEventsResponse = await next;
+        const last = page.events.at(-1)?.position;
+        // Asked for while the one before it is folded.
+        next = page.hasMore && last !== undefined ? pageAfter(last) : undefined;
+        // Whoever stops reading does not hear what became of it.
+        next?.catch(() => {});
         yield* page.events;
-        position = page.events.at(-1)?.position ?? position;
-        if (!page.hasMore) return;
       }
     },
 
@@ -79,8 +76,62 @@ export function createGrpcEventLog(client: SessionClient): EventLog {
       }
       return stored;
     },
+
+    async slice(sessionId, slice, signal) {
+      const isAround = slice.aroundEventId !== "";
+      const { events, hasMore } = await client.getEvents(
+        {
+          ...WHOLE,
+          sessionId,
+          afterPosition: slice.afterPosition,
+          beforePosition: slice.beforePosition,
+          types: [...slice.types],
+          order: slice.isNewestFirst ? 2 : 1,
+          ...(isAround
+            ? { aroundEventId: slice.aroundEventId, aroundCount: slice.limit }
+            : { limit: slice.limit }),
+        },
+        { signal },
+      );
+      return { events, hasMore };
+    },
+
+    async readPayload(sessionId, ref, signal) {
+      const key = Buffer.from(ref.sha256).toString("hex");
+      const known = payloads.get(key);
+      if (known) return known;
+      const bytes = await untilAnswered(signal, () => readPayload(client, sessionId, ref, signal));
+      payloads.put(key, bytes);
+      return bytes;
+    },
+
+    writePayload: (lease, content, signal) =>
+      untilAnswered(signal, () => writePayload(client, lease, content, signal)),
+
+    async readCheckpoint(sessionId, format, signal) {
+      const { position, data } = await client.getCheckpoint({ sessionId, format }, { signal });
+      return position > 0n ? { position, data } : undefined;
+    },
+
+    async writeCheckpoint({ sessionId, epoch }, format, { position, data }, signal) {
+      await client.putCheckpoint({ sessionId, epoch, position, format, data: Buffer.from(data) }, { signal });
+    },
   };
 }
+
+// Order 1: oldest first.
+const WHOLE = {
+  afterPosition: 0n,
+  beforePosition: 0n,
+  limit: READ_LIMIT,
+  maxBytes: 0,
+  types: [] as string[],
+  order: 1 as const,
+  aroundEventId: "",
+  aroundCount: 0,
+  fromEventId: "",
+  toEventId: "",
+};
 
 async function appendBatch(
   client: SessionClient,

@@ -1,7 +1,10 @@
 import type { StopReason_Type } from "../../gen/ganglion/types/v1/event.ts";
+import { contextOf } from "./context/context-of.ts";
+import { type CompactionPlan, canCompact, planCompaction } from "./context/plan-compaction.ts";
 import { FAILURES, type Failure } from "./failures.ts";
 import { LIMITS } from "./limits.ts";
 import { PERMISSION, STOP } from "./proto-values.ts";
+import { readsLog } from "./session-log-tool.ts";
 import type { AssistantTurn, Call, SessionState } from "./session-state.ts";
 import { type Settlement, settle } from "./settle-call.ts";
 import { isUsedUp } from "./spending.ts";
@@ -23,6 +26,8 @@ export type Action =
   /** Find out what tools these MCP servers have. */
   | { type: "resolve_tools"; servers: string[] }
   | { type: "call_model"; attempt: number }
+  /** Have older turns summarised, so that the next request fits into the window. */
+  | { type: "compact"; plan: CompactionPlan; attempt: number }
   | { type: "go_idle"; stop: StopReason_Type; eventIds: string[]; stopDetailsJson: Uint8Array }
   /** Say what went wrong, close what is open, and go idle. Input that can never be answered is consumed. */
   | { type: "fail"; failure: Failure; calls: Call[]; consumesInput: boolean };
@@ -79,7 +84,11 @@ function decideOnTurn(state: SessionState): Action {
     (server) => !state.mcpTools.has(server) && !state.failedMcpServers.has(server),
   );
   if (servers.length > 0) return { type: "resolve_tools", servers };
-  return { type: "call_model", attempt: state.failedAttempt + 1 };
+  if (!contextOf(state)) return fail(state, "contextStrategyInvalid", true);
+  const attempt = state.failedAttempt + 1;
+  const plan = planCompaction(state);
+  if (plan === "limit") return fail(state, "compactionLimit");
+  return plan ? { type: "compact", plan, attempt } : { type: "call_model", attempt };
 }
 
 /** What follows from the way an answer ended; undefined = ask the model again. Unknown ways fail closed (B027, M23). */
@@ -100,7 +109,7 @@ function decideOnAnswer(state: SessionState, turn: AssistantTurn, hasNewInput: b
     case "refusal":
       return idle(STOP.REFUSAL, turn.stopDetailsJson);
     case "model_context_window_exceeded":
-      return fail(state, "contextExceeded");
+      return canCompact(state) ? undefined : fail(state, "contextExceeded");
     default:
       return fail(state, "stopUnknown");
   }
@@ -122,7 +131,7 @@ function hasForeignCalls({ openCalls }: SessionState): boolean {
 function waitsForClient(call: Call, isSelfHosted: boolean): boolean {
   if (call.kind === "custom") return true;
   if (call.permission === PERMISSION.ASK && !call.confirmation) return true;
-  return call.kind === "built-in" && isSelfHosted;
+  return call.kind === "built-in" && isSelfHosted && !readsLog(call);
 }
 
 function stopReasonsByCall(state: SessionState): Map<string, string> {

@@ -33,6 +33,24 @@ export const FAILURES = {
     message: "The conversation no longer fits into the model's window.",
     reason: "MODEL_CONTEXT_EXCEEDED",
   },
+  compactionLimit: {
+    part: PART.BRAIN,
+    errorType: "compaction_limit_reached_error",
+    message: "The conversation does not fit into the model's window, however much of it is summarised.",
+    reason: "COMPACTION_LIMIT",
+  },
+  contextStrategyInvalid: {
+    part: PART.BRAIN,
+    errorType: "unknown_error",
+    message: "The session's context strategy or its options are not known to this version of the harness.",
+    reason: "CONTEXT_STRATEGY_INVALID",
+  },
+  prefixBroken: {
+    part: PART.BRAIN,
+    errorType: "unknown_error",
+    message: "The next request does not begin as promised, so it was not sent.",
+    reason: "CONTEXT_PREFIX_BROKEN",
+  },
   stopUnknown: {
     part: PART.MODEL,
     errorType: "model_request_failed_error",

@@ -1,10 +1,12 @@
 import type { Event } from "../../gen/ganglion/types/v1/event.ts";
 import { isSelfHosted, parseAgentConfig } from "./agent-config.ts";
 import { decide } from "./decide.ts";
+import { compact } from "./fold-compaction.ts";
 import { leaveSource } from "./fold-fork.ts";
 import { endSpan, startSpan, takeBlock } from "./fold-span.ts";
 import { CONFIRM_ALLOW, OUTCOME, PERMISSION, STOP } from "./proto-values.ts";
-import type { CallResult, SessionState } from "./session-state.ts";
+import { readsLog } from "./session-log-tool.ts";
+import type { Call, CallResult, SessionState } from "./session-state.ts";
 import { limitOf } from "./spending.ts";
 
 /**
@@ -33,11 +35,17 @@ function apply(state: SessionState, event: Event): void {
       state.isSelfHosted = isSelfHosted(body.value.environmentJson);
       state.spending.price = body.value.price ?? null;
       state.spending.limit = limitOf(body.value.budget);
+      if (body.value.contextStrategy !== "") {
+        const { contextStrategy: name, contextOptionsJson: optionsJson } = body.value;
+        state.askedStrategy = { name, optionsJson };
+      }
       return;
     case "sessionUpdated":
       if (body.value.budget) state.spending.limit = limitOf(body.value.budget);
       if (body.value.isBudgetRemoved) state.spending.limit = null;
-      if (body.value.agentJson.length > 0) state.agent = parseAgentConfig(body.value.agentJson);
+      if (body.value.agentJson.length === 0) return;
+      state.agent = parseAgentConfig(body.value.agentJson);
+      state.promise = null;
       return;
     case "ganglionSessionForked":
       leaveSource(state);
@@ -48,7 +56,7 @@ function apply(state: SessionState, event: Event): void {
       return;
 
     case "userMessage":
-      state.queued.push({ kind: "user", position: event.position, content: body.value.content });
+      state.queued.push({ kind: "user", position: event.position, through: 0n, content: body.value.content });
       return;
     case "userInterrupt":
       // On a session that does nothing and waits for nothing it changes nothing.
@@ -72,8 +80,9 @@ function apply(state: SessionState, event: Event): void {
       }
       return;
     case "userToolResult":
-      if (state.isSelfHosted && state.openCalls.get(body.value.toolUseId)?.kind === "built-in") {
-        close(state, body.value.toolUseId, clientResult(body.value));
+      if (state.isSelfHosted) {
+        const call = state.openCalls.get(body.value.toolUseId);
+        if (call?.kind === "built-in" && !readsLog(call)) close(state, call.id, clientResult(body.value));
       }
       return;
 
@@ -129,10 +138,14 @@ function apply(state: SessionState, event: Event): void {
       return;
     case "ganglionMcpToolsResolved":
       state.mcpTools.set(body.value.mcpServerName, body.value.tools);
+      state.promise = null;
       return;
     case "ganglionContextStrategySet":
-      // Going on with another strategy than the one in force would send another conversation.
-      if (body.value.strategy !== "full/1") markUnknown(state, event);
+      state.strategy = { name: body.value.strategy, optionsJson: body.value.optionsJson };
+      state.promise = null;
+      return;
+    case "agentThreadContextCompacted":
+      compact(state, body.value);
       return;
 
     case "sessionUsage":
@@ -141,7 +154,6 @@ function apply(state: SessionState, event: Event): void {
       return;
     case "systemMessage":
     case "userDefineOutcome":
-    case "agentThreadContextCompacted":
     case "agentThreadMessageReceived":
       // Not accepted or written by this version, and they change what the model must see.
       markUnknown(state, event);
@@ -172,9 +184,21 @@ function close(state: SessionState, callId: string, result: CallResult): void {
   const call = state.openCalls.get(callId);
   // A result without an open call is an orphan or a second one; neither is ever shown to the model (B005, B034).
   if (!call) return;
-  call.result = { content: result.content, isError: result.isError, outcome: result.outcome };
+  const { content, isError, outcome } = result;
+  call.result = { content, isError, outcome, position: state.position };
+  extendTurn(state, call);
   state.openCalls.delete(callId);
   state.fruitlessLeases = 0;
+}
+
+/** A result belongs to the turn of its call, which is one of the newest. */
+function extendTurn(state: SessionState, call: Call): void {
+  for (let i = state.turns.length - 1; i >= 0; i--) {
+    const turn = state.turns[i];
+    if (turn?.kind !== "assistant" || !turn.calls.includes(call)) continue;
+    turn.through = state.position;
+    return;
+  }
 }
 
 function clientResult(body: { content: CallResult["content"]; isError?: boolean | undefined }): CallResult {
@@ -193,7 +217,11 @@ function goIdle(state: SessionState, type: number, eventIds: readonly string[]):
   state.spending.isPaused = type === STOP.BUDGET_REACHED;
   // The turn goes on where it was once the budget allows it.
   if (type === STOP.BUDGET_REACHED) return;
-  if (type !== STOP.REQUIRES_ACTION) state.isTurnOpen = false;
+  if (type === STOP.REQUIRES_ACTION) return;
+  state.isTurnOpen = false;
+  state.isWindowExceeded = false;
+  state.compactionsInRow = 0;
+  state.summariesTooLong = 0;
 }
 
 function markUnknown(state: SessionState, event: Event): void {

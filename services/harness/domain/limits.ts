@@ -10,6 +10,8 @@ export const LIMITS = {
   requestsInTurn: 500,
   /** Leases in a row that got the session no further. */
   fruitlessLeases: 10,
+  /** Compactions without an answer in between, and requests for one summary that were too long themselves. */
+  compactionsInRow: 3,
   /** Characters of one tool output that the model is shown (B031, B032). */
   toolOutputChars: 100_000,
   /** Encoded size of one image or document that the model is shown (B035, B036). */

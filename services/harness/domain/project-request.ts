@@ -1,119 +1,100 @@
 import type { ContentBlock } from "../../gen/ganglion/types/v1/content.ts";
-import { capOutput, limitMedia } from "./cap-output.ts";
+import { marked, withBreakpoints } from "./context/cache-breakpoints.ts";
+import { contextOf } from "./context/context-of.ts";
 import { LIMITS } from "./limits.ts";
-import { sendableJson } from "./sendable-json.ts";
-import type { AssistantTurn, SessionState, UserTurn } from "./session-state.ts";
-import { blockJson } from "./text-block.ts";
+import { type Contents, resolveIn } from "./payload-contents.ts";
+import { type Message, messagePieces, type Piece, projectMessages } from "./project-messages.ts";
+import type { SessionState } from "./session-state.ts";
 import { toolCatalog } from "./tool-catalog.ts";
 
-/** Name and version of the context strategy that this projection is. */
-export const CONTEXT_STRATEGY = "full/1";
+/** A request, and how it begins. */
+export interface Projection {
+  body: Buffer;
+  /** What the next request begins with as well, breakpoints aside; null = the strategy does not say. */
+  stablePrefix: Buffer | null;
+}
 
-type Piece = string | Uint8Array;
+/** The body alone. */
+export function projectRequest(state: SessionState, contents: Contents = NOTHING): Buffer {
+  return project(state, contents).body;
+}
 
 /**
- * Builds the body of a Messages request from the folded log: all of it, including input that is still queued. Pure and
- * exact: two brains that folded the same log send the same bytes (B014). Blocks of the model are spliced in as they
- * came, byte for byte (B008, B010). Throws rather than build a request with an unanswered call in it (law L4).
+ * Builds a Messages request from the folded log, input that is still queued included, as its context strategy shows it.
+ * Pure and exact: two brains that folded the same log send the same bytes (B014). Blocks of the model are spliced in as
+ * they came, byte for byte (B008, B010). Throws rather than build a request with an unanswered call in it (law L4), or
+ * without a content that is stored beside the log and not among `contents`.
  */
-export function projectRequest(state: SessionState): Buffer {
+export function project(state: SessionState, contents: Contents = NOTHING): Projection {
   if (state.openCalls.size > 0) throw new Error("a call is unanswered");
   if (!state.agent || state.agent.model.id === "") throw new Error("the agent names no model");
-  const { model, system } = state.agent;
+  const context = contextOf(state);
+  if (!context) throw new Error("the context strategy is not known");
+  const { strategy, options } = context;
+  const turns = [...strategy.view(state, options), ...state.queued];
+  const messages = projectMessages(state.summary, turns, resolveIn(contents));
+  if (messages.length === 0) throw new Error("the conversation is empty");
+  if (strategy.settings === "first") {
+    const pieces = [`{"model":${model(state)}`, ...settings(state, "automatic"), ...beginning(state)];
+    return { body: concat([...pieces, ...messagePieces(messages), "]}"]), stablePrefix: null };
+  }
+  const isExplicit = strategy.breakpoints === "explicit";
+  // The last message may yet be added to, so what closes it is not part of the prefix.
+  const close = "]}";
+  const plain = whole(state, messages, isExplicit ? "list" : "text");
+  const end = ["]", ...settings(state, strategy.breakpoints), "}"];
+  const body = concat([...(isExplicit ? whole(state, withBreakpoints(messages), "marked") : plain), ...end]);
+  if (strategy.promise === "none") return { body, stablePrefix: null };
+  const before = isExplicit ? concat(plain) : body.subarray(0, body.length - concat(end).length);
+  return { body, stablePrefix: before.subarray(0, before.length - close.length) };
+}
+
+const NOTHING: Contents = new Map<string, ContentBlock>();
+
+/** How the parts before the messages are written: as plainly as can be, as lists, or as lists with breakpoints. */
+type Form = "text" | "list" | "marked";
+
+function whole(state: SessionState, messages: readonly Message[], form: Form): Piece[] {
+  return [`{"model":${model(state)}`, ...beginning(state, form), ...messagePieces(messages)];
+}
+
+function beginning(state: SessionState, form: Form = "text"): Piece[] {
+  const pieces: Piece[] = [];
+  const system = state.agent?.system ?? "";
+  if (system !== "") {
+    const block = JSON.stringify({ type: "text", text: system });
+    const list = `[${form === "marked" ? marked(block) : block}]`;
+    pieces.push(`,"system":${form === "text" ? JSON.stringify(system) : list}`);
+  }
+  const tools = toolCatalog(state).offered.map(({ name, description, inputSchema }, i, all) => {
+    const tool = JSON.stringify({ name, description, input_schema: inputSchema });
+    return form === "marked" && i === all.length - 1 ? marked(tool) : tool;
+  });
+  if (tools.length > 0) pieces.push(`,"tools":[${tools.join(",")}]`);
+  pieces.push(`,"messages":[`);
+  return pieces;
+}
+
+function settings(state: SessionState, breakpoints: "automatic" | "explicit"): Piece[] {
+  const { effort = null, speed = null, inferenceGeo = null } = state.agent?.model ?? {};
   const maxTokens = Math.min(
     LIMITS.answerTokens * 2 ** Math.min(state.truncatedAnswers, 8),
     LIMITS.answerTokensAtMost,
   );
-  const messages = projectMessages(state);
-  if (messages.length === 0) throw new Error("the conversation is empty");
-  const tools = toolCatalog(state).offered.map(({ name, description, inputSchema }) =>
-    JSON.stringify({ name, description, input_schema: inputSchema }),
-  );
-  const pieces: Piece[] = [`{"model":${JSON.stringify(model.id)},"max_tokens":${maxTokens},"stream":true`];
+  const pieces: Piece[] = [`,"max_tokens":${maxTokens},"stream":true`];
   // The API's own placement: it marks the end of the longest prefix that stays the same.
-  pieces.push(`,"cache_control":{"type":"ephemeral"}`);
+  if (breakpoints === "automatic") pieces.push(`,"cache_control":{"type":"ephemeral"}`);
   // What is the API's own default is left out: models that do not know the setting refuse it by name.
-  if (model.effort && model.effort !== "high") {
-    pieces.push(`,"output_config":{"effort":${JSON.stringify(model.effort)}}`);
-  }
-  if (model.speed && model.speed !== "standard") pieces.push(`,"speed":${JSON.stringify(model.speed)}`);
-  if (model.inferenceGeo) pieces.push(`,"inference_geo":${JSON.stringify(model.inferenceGeo)}`);
-  if (system !== "") pieces.push(`,"system":${JSON.stringify(system)}`);
-  if (tools.length > 0) pieces.push(`,"tools":[${tools.join(",")}]`);
-  pieces.push(`,"messages":[`, ...join(messages), "]}");
+  if (effort && effort !== "high") pieces.push(`,"output_config":{"effort":${JSON.stringify(effort)}}`);
+  if (speed && speed !== "standard") pieces.push(`,"speed":${JSON.stringify(speed)}`);
+  if (inferenceGeo) pieces.push(`,"inference_geo":${JSON.stringify(inferenceGeo)}`);
+  return pieces;
+}
+
+function model(state: SessionState): string {
+  return JSON.stringify(state.agent?.model.id);
+}
+
+function concat(pieces: readonly Piece[]): Buffer {
   return Buffer.concat(pieces.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)));
-}
-
-interface Message {
-  role: "user" | "assistant";
-  blocks: Piece[][];
-}
-
-function projectMessages(state: SessionState): Piece[][] {
-  const messages: Message[] = [];
-  const add = (role: Message["role"], blocks: Piece[][]): void => {
-    if (blocks.length === 0) return;
-    const last = messages.at(-1);
-    if (last?.role === role) last.blocks.push(...blocks);
-    else messages.push({ role, blocks });
-  };
-  for (const turn of [...state.turns, ...state.queued]) {
-    if (turn.kind === "user") add("user", userBlocks(turn));
-    else {
-      add("assistant", assistantBlocks(turn));
-      // All results of a turn, in call order, in the one message that follows it (B013, B014).
-      add("user", resultBlocks(turn));
-    }
-  }
-  return messages.map(({ role, blocks }) => [`{"role":"${role}","content":[`, ...join(blocks), "]}"]);
-}
-
-function userBlocks(turn: UserTurn): Piece[][] {
-  return turn.content
-    .filter((block) => block.type !== "tool_result" && block.type !== "tool_use" && !isEmptyText(block))
-    .map((block) => [sendableJson(limitMedia(block))]);
-}
-
-function assistantBlocks(turn: AssistantTurn): Piece[][] {
-  return turn.blocks.filter((block) => !isEmptyText(block)).map((block) => [sendableJson(block)]);
-}
-
-function resultBlocks(turn: AssistantTurn): Piece[][] {
-  return turn.calls.flatMap((call) => {
-    if (!call.result) return [];
-    const content = capOutput(call.result.content)
-      .filter((block) => !isEmptyText(block))
-      .map((block) => [sendableJson(block)]);
-    return [
-      [
-        `{"type":"tool_result","tool_use_id":${JSON.stringify(call.providerCallId)}`,
-        ...(content.length > 0 ? [`,"content":[`, ...join(content), "]"] : []),
-        call.result.isError ? `,"is_error":true}` : "}",
-      ],
-    ];
-  });
-}
-
-// A block is looked at once, not once for every request that it is in.
-const emptiness = new WeakMap<ContentBlock, boolean>();
-
-/** Only text can be empty in this sense: a redacted thinking block without visible text stays (B010, B011). */
-function isEmptyText(block: ContentBlock): boolean {
-  if (block.type !== "text") return false;
-  const known = emptiness.get(block);
-  if (known !== undefined) return known;
-  const isEmpty = readsEmpty(blockJson(block));
-  emptiness.set(block, isEmpty);
-  return isEmpty;
-}
-
-function readsEmpty(json: Uint8Array | undefined): boolean {
-  // Longer than any empty one would be written.
-  if (!json || json.length > 4096) return false;
-  const { text } = JSON.parse(new TextDecoder().decode(json)) as { text?: unknown };
-  return typeof text !== "string" || text.trim() === "";
-}
-
-function join(items: Piece[][]): Piece[] {
-  return items.flatMap((item, i) => (i === 0 ? item : [",", ...item]));
 }

@@ -14,6 +14,11 @@ export interface CallResult {
   outcome: ToolOutcome;
 }
 
+/** A result that is in the log. */
+export interface LoggedResult extends CallResult {
+  position: bigint;
+}
+
 /** One tool call of the model; `id` is its event's id and its key at the hand's host or the proxy (law L4). */
 export interface Call {
   id: string;
@@ -29,13 +34,15 @@ export interface Call {
   confirmation?: { isAllowed: boolean; denyMessage: string };
   /** The session was forked while it was open: it may have been run for the source, and is never looked up or run here. */
   isForeign?: true;
-  result?: CallResult;
+  result?: LoggedResult;
 }
 
 /** What the user said. */
 export interface UserTurn {
   kind: "user";
   position: bigint;
+  /** Position of the model request that consumed it, its place in the conversation; 0 = none has. */
+  through: bigint;
   content: readonly ContentBlock[];
 }
 
@@ -43,6 +50,10 @@ export interface UserTurn {
 export interface AssistantTurn {
   kind: "assistant";
   spanId: string;
+  /** Where its model request ended. */
+  position: bigint;
+  /** Last position that belongs to it: its newest result, or where its request ended. */
+  through: bigint;
   blocks: readonly ContentBlock[];
   calls: readonly Call[];
   /** The provider's stop reason, verbatim. */
@@ -50,9 +61,35 @@ export interface AssistantTurn {
   stopDetailsJson: Uint8Array;
 }
 
+/** One entry of the conversation. */
+export type Turn = UserTurn | AssistantTurn;
+
+/** A context strategy by name and version, with its options as the log has them. */
+export interface ChosenStrategy {
+  name: string;
+  optionsJson: Uint8Array;
+}
+
+/** What stands for the turns that left the model's window; they stay in the log (law L9). */
+export interface Summary {
+  /** Where the log has it. */
+  position: bigint;
+  /** Last position that it stands for. */
+  throughPosition: bigint;
+  block: ContentBlock;
+}
+
+/** What a model request promised about the beginning of those after it. */
+export interface PrefixPromise {
+  bytes: number;
+  sha256: Uint8Array;
+}
+
 /** A model request that has no end in the log. */
 export interface OpenSpan {
   id: string;
+  /** True when its answer is a summary and no turn. */
+  isCompaction: boolean;
   attempt: number;
   blocks: { index: number; block: ContentBlock; call?: Call }[];
 }
@@ -87,7 +124,23 @@ export interface SessionState {
   agent: AgentConfig | null;
   isSelfHosted: boolean;
   /** The conversation as the model has seen it. */
-  turns: (UserTurn | AssistantTurn)[];
+  turns: Turn[];
+  /** What stands for the turns before those. */
+  summary: Summary | null;
+  /** The context strategy that the agent asks for. */
+  askedStrategy: ChosenStrategy | null;
+  /** The context strategy in force, as recorded. */
+  strategy: ChosenStrategy | null;
+  /** The newest promise that no recorded change has made void. */
+  promise: PrefixPromise | null;
+  /** Tokens of the newest request and its answer as reported, and where it ended; null = not known since a change. */
+  reported: { tokens: number; position: bigint } | null;
+  /** The newest request was too long for the model's window. */
+  isWindowExceeded: boolean;
+  /** Compactions since the model last answered. */
+  compactionsInRow: number;
+  /** Requests for a summary that were too long themselves, since the last summary. */
+  summariesTooLong: number;
   /** Input that no model request has consumed yet. */
   queued: UserTurn[];
   openSpan: OpenSpan | null;
@@ -132,6 +185,14 @@ export function emptyState(): SessionState {
     agent: null,
     isSelfHosted: false,
     turns: [],
+    summary: null,
+    askedStrategy: null,
+    strategy: null,
+    promise: null,
+    reported: null,
+    isWindowExceeded: false,
+    compactionsInRow: 0,
+    summariesTooLong: 0,
     queued: [],
     openSpan: null,
     openCalls: new Map(),

@@ -1,6 +1,8 @@
 import { type Policy, settingOf } from "./agent-config.ts";
 import { BUILT_IN_TOOLS, type OfferedTool } from "./built-in-tools.ts";
+import { contextOf } from "./context/context-of.ts";
 import { sanitizeSchema } from "./sanitize-schema.ts";
+import { SESSION_LOG, SESSION_LOG_TOOL } from "./session-log-tool.ts";
 import type { SessionState } from "./session-state.ts";
 
 /** What a name that the model used stands for. */
@@ -17,7 +19,8 @@ export interface ToolCatalog {
 
 /**
  * Builds the catalog from the log's state: enabled built-in tools, then MCP tools in the agent's order of servers and
- * the server's order of tools, then custom ones. A name that is taken already is not offered again.
+ * the server's order of tools, then custom ones. A name that is taken already is not offered again. The last one is
+ * session_log, where the context strategy may leave something out: off only when the agent says so by its name.
  */
 export function toolCatalog(state: SessionState): ToolCatalog {
   const offered: OfferedTool[] = [];
@@ -51,6 +54,10 @@ export function toolCatalog(state: SessionState): ToolCatalog {
       { name: tool.name, description: tool.description, inputSchema: tool.inputSchema },
       { kind: "custom", name: tool.name },
     );
+  }
+  const log = agent.builtIn?.byName.get(SESSION_LOG) ?? { isEnabled: true, policy: "always_allow" };
+  if (contextOf(state)?.strategy.mayDrop && log.isEnabled) {
+    add(SESSION_LOG_TOOL, { kind: "built-in", name: SESSION_LOG, policy: log.policy });
   }
   return { offered, byModelName };
 }

@@ -1,19 +1,23 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import { newId } from "../../common/ids/new-id.ts";
+import { chosenStrategy, contextOf } from "../domain/context/context-of.ts";
+import { keepsPromise } from "../domain/context/keeps-promise.ts";
 import { FAILURES } from "../domain/failures.ts";
-import { CONTEXT_STRATEGY, projectRequest } from "../domain/project-request.ts";
-import { PART, PURPOSE } from "../domain/proto-values.ts";
+import type { Projection } from "../domain/project-request.ts";
+import { PURPOSE } from "../domain/proto-values.ts";
 import { sha256 } from "../domain/sha256.ts";
 import { toolCatalog } from "../domain/tool-catalog.ts";
 import type { NewEvent } from "../ports/event-log.ts";
-import { type Answer, type AnswerListener, ModelError, type ModelErrorInit } from "../ports/model.ts";
+import { type AnswerListener, ModelError } from "../ports/model.ts";
 import { answerEvents, previewType } from "./answer-events.ts";
+import { askModel, spanEnd } from "./ask-model.ts";
+import { beginRequest, recordStrategy } from "./begin-request.ts";
+import { buildRequest } from "./build-request.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { failTurn } from "./fail-turn.ts";
-import { interruptSignal } from "./interrupt-signal.ts";
 import { judgeCalls } from "./judge-calls.ts";
-import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
-import { newEvent, statusRunning } from "./new-events.ts";
+import { LeaseLost } from "./lease-lost.ts";
+import { newEvent } from "./new-events.ts";
 import { noteModelFailure } from "./note-model-failure.ts";
 
 /**
@@ -22,39 +26,44 @@ import { noteModelFailure } from "./note-model-failure.ts";
  */
 export async function callModel(ctx: DriveContext, attempt: number): Promise<void> {
   const { log } = ctx;
-  let body: Buffer;
+  let request: Projection | undefined;
   try {
-    body = projectRequest(log.state);
+    request = await buildRequest(ctx);
   } catch (error) {
+    if (error instanceof LeaseLost) throw error;
     ctx.logger.error({ err: error }, "no request can be built from the log");
     return failTurn(ctx, FAILURES.requestNotBuilt, { consumesInput: true });
   }
+  // Stopped while contents were read.
+  if (!request) return;
+  if (!keepsPromise(log.state, request.stablePrefix)) {
+    ctx.logger.error(
+      { reason: FAILURES.prefixBroken.reason },
+      "a request does not begin as the one before it promised, and nothing in the log says why",
+    );
+    if (contextOf(log.state)?.strategy.promise === "enforced") {
+      // Recorded as a change, or no later turn could do better.
+      await log.append([recordStrategy(log.state)], ctx.traceparent);
+      return failTurn(ctx, FAILURES.prefixBroken, { consumesInput: true });
+    }
+  }
   const catalog = toolCatalog(log.state);
-  const span = spanStart(ctx, body, attempt);
-  await log.append(log.state.status === "running" ? [span] : [statusRunning(), span], ctx.traceparent);
+  const span = spanStart(ctx, request, attempt);
+  await beginRequest(ctx, span);
 
   const ids = new Map<number, string>();
   const shown = new Set<string>();
-  const interrupt = interruptSignal(log);
-  const startedAt = performance.now();
-  const durationMs = (): bigint => BigInt(Math.round(performance.now() - startedAt));
-  const signal = AbortSignal.any([interrupt.signal, ctx.stop, ctx.signal]);
-  let answer: Answer;
-  try {
-    answer = await ctx.ports.model.ask({
-      body,
-      token: await sessionToken(ctx, signal),
-      listener: previewListener(ctx, ids, shown),
-      signal,
-      traceparent: ctx.traceparent,
-    });
-  } catch (error) {
-    for (const id of shown) ctx.previews.discard(id);
-    if (ctx.signal.aborted) throw new LeaseLost("stopped in a model request", { cause: error });
-    return await noteModelFailure(ctx, span.id, attempt, asModelError(error), durationMs());
-  } finally {
-    interrupt.dispose();
-  }
+  const asked = await askModel(ctx, request.body, {
+    spanId: span.id,
+    attempt,
+    listener: previewListener(ctx, ids, shown),
+    onFailure: () => {
+      for (const id of shown) ctx.previews.discard(id);
+    },
+  });
+  if (!asked) return;
+  const { answer, durationMs } = asked;
+  ctx.cacheShare.note(answer.usage);
 
   const judgements = await judgeCalls(ctx, answer.blocks, catalog);
   const idOf = (index: number): string => ids.get(index) ?? newId("sevt");
@@ -77,36 +86,18 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
 // The log looked at what it was given and will not take it, however often it is tried.
 const REFUSALS = new Set(["INVALID_ARGUMENT", "RESOURCE_EXHAUSTED"]);
 
-function spanStart(ctx: DriveContext, body: Buffer, attempt: number): NewEvent {
+function spanStart(ctx: DriveContext, { body, stablePrefix }: Projection, attempt: number): NewEvent {
   return newEvent({
     $case: "spanModelRequestStart",
     value: {
       consumedPosition: ctx.log.state.position,
       model: ctx.log.state.agent?.model.id ?? "",
-      contextStrategy: CONTEXT_STRATEGY,
+      contextStrategy: chosenStrategy(ctx.log.state).name,
       requestSha256: sha256(body),
       attempt,
       purpose: PURPOSE.TURN,
-      stablePrefixBytes: 0n,
-      stablePrefixSha256: Buffer.alloc(0),
-    },
-  });
-}
-
-function spanEnd(spanId: string, answer: Answer, durationMs: bigint): NewEvent {
-  return newEvent({
-    $case: "spanModelRequestEnd",
-    value: {
-      modelRequestStartId: spanId,
-      isError: false,
-      usage: answer.usage,
-      providerStopReason: answer.stopReason,
-      providerMessageId: answer.messageId,
-      upstream: answer.upstream,
-      firstTokenMs: answer.firstTokenMs === undefined ? undefined : BigInt(answer.firstTokenMs),
-      durationMs,
-      errorReason: "",
-      stopDetailsJson: Buffer.from(answer.stopDetailsJson),
+      stablePrefixBytes: BigInt(stablePrefix?.length ?? 0),
+      stablePrefixSha256: stablePrefix ? sha256(stablePrefix) : Buffer.alloc(0),
     },
   });
 }
@@ -126,42 +117,4 @@ function previewListener(ctx: DriveContext, ids: Map<number, string>, shown: Set
       if (id !== undefined && shown.has(id)) ctx.previews.text(id, text);
     },
   };
-}
-
-async function sessionToken(ctx: DriveContext, signal: AbortSignal): Promise<string> {
-  const stopped = Promise.withResolvers<never>();
-  const stop = (): void => stopped.reject(new ModelError(INTERRUPTED));
-  signal.addEventListener("abort", stop);
-  if (signal.aborted) stop();
-  try {
-    return await Promise.race([ctx.token.get(), stopped.promise]);
-  } catch (error) {
-    if (saysLeaseIsLost(error)) throw new LeaseLost("no token for this epoch", { cause: error });
-    throw error;
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
-}
-
-const INTERRUPTED: ModelErrorInit = {
-  reason: "INTERRUPTED",
-  part: PART.BRAIN,
-  errorType: "unknown_error",
-  message: "The request was stopped.",
-  isRetryable: false,
-};
-
-function asModelError(error: unknown): ModelError {
-  if (error instanceof ModelError) return error;
-  if (error instanceof LeaseLost) throw error;
-  // The token could not be had: the proxy, or what it needs.
-  const reason = GanglionError.is(error) ? error.reason : "INTERNAL";
-  return new ModelError({
-    reason,
-    part: reason.startsWith("VAULT_") ? PART.VAULT : reason === "LOG_UNAVAILABLE" ? PART.LOG : PART.PROXY,
-    errorType: "model_request_failed_error",
-    message: `The credential proxy gave no session token (${reason}).`,
-    isRetryable: GanglionError.is(error) && ["UNAVAILABLE", "DEADLINE_EXCEEDED"].includes(error.code),
-    cause: error,
-  });
 }

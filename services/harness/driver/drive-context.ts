@@ -4,7 +4,9 @@ import type { Previews, Tokens } from "../ports/leases.ts";
 import type { McpServers } from "../ports/mcp-servers.ts";
 import type { Model } from "../ports/model.ts";
 import type { PermissionEvaluator } from "../ports/permission-evaluator.ts";
+import type { CacheShare } from "./cache-share.ts";
 import type { HandKeeper } from "./hand-keeper.ts";
+import type { PayloadReader } from "./payload-reader.ts";
 import type { SessionLog } from "./session-log.ts";
 import type { TokenKeeper } from "./token-keeper.ts";
 
@@ -34,6 +36,8 @@ export interface DriveContext {
   log: SessionLog;
   ports: DrivePorts;
   token: TokenKeeper;
+  payloads: PayloadReader;
+  cacheShare: CacheShare;
   hand: HandKeeper;
   previews: Previews;
   logger: Logger;

@@ -1,5 +1,6 @@
 import { type Action, decide } from "../domain/decide.ts";
 import { callModel } from "./call-model.ts";
+import { compact } from "./compact.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { failTurn } from "./fail-turn.ts";
 import { idleAtHead } from "./idle-at-head.ts";
@@ -69,6 +70,8 @@ async function act(ctx: DriveContext, action: Exclude<Action, { type: "stop" | "
       return resolveTools(ctx, action.servers);
     case "call_model":
       return callModel(ctx, action.attempt);
+    case "compact":
+      return compact(ctx, action.plan, action.attempt);
     case "go_idle": {
       const stopDetails = stopDetailsOf(action.stopDetailsJson);
       await idleAtHead(ctx, action.stop, {

@@ -1,5 +1,5 @@
+import { chosenStrategy } from "../domain/context/context-of.ts";
 import type { Failure } from "../domain/failures.ts";
-import { CONTEXT_STRATEGY } from "../domain/project-request.ts";
 import { PURPOSE, RETRY, STOP } from "../domain/proto-values.ts";
 import type { Call } from "../domain/session-state.ts";
 import type { NewEvent } from "../ports/event-log.ts";
@@ -42,7 +42,7 @@ export function consumeInput(
     value: {
       consumedPosition: upTo,
       model: ctx.log.state.agent?.model.id || "unknown",
-      contextStrategy: CONTEXT_STRATEGY,
+      contextStrategy: chosenStrategy(ctx.log.state).name,
       requestSha256: Buffer.alloc(0),
       attempt: 1,
       purpose: PURPOSE.TURN,

@@ -1,4 +1,6 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import { canCompact } from "../domain/context/plan-compaction.ts";
+import { FAILURES } from "../domain/failures.ts";
 import { LIMITS } from "../domain/limits.ts";
 import { RETRY, STOP } from "../domain/proto-values.ts";
 import { retryDelay } from "../domain/retry-delay.ts";
@@ -35,10 +37,16 @@ export async function noteModelFailure(
   ctx.logger.warn({ reason: facts.reason, attempt }, "model request failed");
   if (facts.reason === "TOKEN_INVALID") ctx.token.forget();
   const mayHelp = facts.isRetryable || facts.reason === "TOKEN_INVALID";
+  const { state } = ctx.log;
+  // Not the end of the turn: what stands in the window can be made less.
+  const isTooLong = facts.reason === FAILURES.contextExceeded.reason;
+  if (isTooLong && canCompact(state)) return ctx.log.append([end], ctx.traceparent);
   if (!mayHelp || attempt >= LIMITS.modelAttempts) {
-    // What was queued behind the turn goes with it.
-    const flush = ctx.log.state.queued.length > 0 ? consumeInput(ctx, facts.reason) : [];
-    await ctx.log.append([end, ...flush, sessionError(facts, RETRY.EXHAUSTED)], ctx.traceparent);
+    // What was queued behind the turn goes with it; a request for a summary has consumed nothing, and would be made
+    // again and again.
+    const isLeft = state.openSpan?.isCompaction || state.queued.length > 0;
+    const consumed = isLeft ? consumeInput(ctx, facts.reason) : [];
+    await ctx.log.append([end, ...consumed, sessionError(facts, RETRY.EXHAUSTED)], ctx.traceparent);
     // What was appended meanwhile is seen by the next try; an interrupt ends here as well.
     for (let i = 0; i < 5 && !(await idleAtHead(ctx, STOP.RETRIES_EXHAUSTED)); i++);
     return;

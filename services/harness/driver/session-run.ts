@@ -2,10 +2,12 @@ import type { Logger } from "../../common/log/create-logger.ts";
 import { newTraceparent } from "../../common/telemetry/trace-context.ts";
 import type { EventLog, HeldLease } from "../ports/event-log.ts";
 import type { Previews } from "../ports/leases.ts";
+import { CacheShare, type CountInput } from "./cache-share.ts";
 import type { DriveContext, DrivePorts, Patience } from "./drive-context.ts";
 import { type DriveProgress, driveSession } from "./drive-session.ts";
 import { HandKeeper } from "./hand-keeper.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
+import { PayloadReader } from "./payload-reader.ts";
 import { SessionLog } from "./session-log.ts";
 import { TokenKeeper } from "./token-keeper.ts";
 
@@ -13,6 +15,8 @@ import { TokenKeeper } from "./token-keeper.ts";
 export interface RunPorts extends DrivePorts {
   log: EventLog;
   openPreviews: (lease: HeldLease) => Previews;
+  /** Told about each answer's input tokens. */
+  countInput?: CountInput;
 }
 
 /** How a run ended. `settledPosition` only when everything in the log is done. */
@@ -114,6 +118,8 @@ export class SessionRun {
       ports: this.#ports,
       token: new TokenKeeper(this.#ports.tokens, this.lease, signal),
       hand: new HandKeeper(this.#ports.hands, log, traceparent, this.#patience.callMs),
+      payloads: new PayloadReader(this.#ports.log),
+      cacheShare: new CacheShare(this.#ports.countInput ?? (() => {})),
       previews: this.#ports.openPreviews(this.lease),
       logger: this.#logger,
       traceparent,

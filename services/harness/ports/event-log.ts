@@ -1,3 +1,4 @@
+import type { PayloadRef } from "../../gen/ganglion/types/v1/content.ts";
 import type { Event } from "../../gen/ganglion/types/v1/event.ts";
 
 /** What happened, before it has a place in the log. */
@@ -22,6 +23,25 @@ export interface AppendOptions {
   signal?: AbortSignal;
 }
 
+/** Part of a log. */
+export interface Slice {
+  afterPosition: bigint;
+  /** 0 = up to the end. */
+  beforePosition: bigint;
+  /** Only these; empty = all. */
+  types: readonly string[];
+  isNewestFirst: boolean;
+  limit: number;
+  /** The events around this one instead; empty = none. */
+  aroundEventId: string;
+}
+
+/** A fold as it is kept beside the log. */
+export interface StoredCheckpoint {
+  position: bigint;
+  data: Uint8Array;
+}
+
 /** The session service, as a brain needs it. */
 export interface EventLog {
   /** All events after a position, in order, and no further. */
@@ -33,4 +53,27 @@ export interface EventLog {
    * cannot be reached; throws what cannot be retried.
    */
   append(lease: HeldLease, events: readonly NewEvent[], options: AppendOptions): Promise<Event[]>;
+  /** One page of a part of the log. */
+  slice(sessionId: string, slice: Slice, signal: AbortSignal): Promise<{ events: Event[]; hasMore: boolean }>;
+  /** Content that is stored beside the log, verified against the reference's digest. */
+  readPayload(sessionId: string, ref: PayloadRef, signal: AbortSignal): Promise<Uint8Array>;
+  /** Stores content beside the log and answers with its reference; the same content again is the same payload. */
+  writePayload(
+    lease: HeldLease,
+    content: { bytes: Uint8Array; contentType: string; excerpt: string },
+    signal: AbortSignal,
+  ): Promise<PayloadRef>;
+  /** The newest fold that is kept in a format; undefined when there is none. */
+  readCheckpoint(
+    sessionId: string,
+    format: string,
+    signal: AbortSignal,
+  ): Promise<StoredCheckpoint | undefined>;
+  /** Keeps a fold. */
+  writeCheckpoint(
+    lease: HeldLease,
+    format: string,
+    checkpoint: StoredCheckpoint,
+    signal: AbortSignal,
+  ): Promise<void>;
 }

@@ -5,7 +5,7 @@ import type { Call, SessionState } from "../../../services/harness/domain/sessio
 export function describeState(state: SessionState): unknown {
   const { turns, queued, openCalls, openSpan, agent, mcpTools, sandboxAddrs, failedMcpServers, ...rest } =
     state;
-  const { spending, ...plain } = rest;
+  const { spending, strategy, askedStrategy, summary, promise, reported, ...plain } = rest;
   return {
     ...plain,
     ...(spending.price || spending.limit !== null ? { spending } : {}),
@@ -15,6 +15,10 @@ export function describeState(state: SessionState): unknown {
         : { assistant: turn.blocks.map(text), stopReason: turn.stopReason, calls: turn.calls.map(call) },
     ),
     queued: queued.map((turn) => ({ position: turn.position, content: turn.content.map(text) })),
+    strategy: (strategy ?? askedStrategy)?.name,
+    ...(summary ? { summary: text(summary.block), summaryThrough: summary.throughPosition } : {}),
+    promisedBytes: promise?.bytes,
+    reportedTokens: reported?.tokens,
     openCalls: [...openCalls.keys()],
     openSpan: openSpan && { id: openSpan.id, attempt: openSpan.attempt, blocks: openSpan.blocks.length },
     model: agent?.model,

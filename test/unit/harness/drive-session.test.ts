@@ -10,6 +10,7 @@ describe("driving a session", () => {
     assert.equal((await world.drive()).reason, "settled");
     assert.deepEqual(world.log.types().slice(3), [
       "sessionStatusRunning",
+      "ganglionContextStrategySet",
       "spanModelRequestStart",
       "agentMessage",
       "spanModelRequestEnd",
@@ -18,12 +19,12 @@ describe("driving a session", () => {
     ]);
   });
 
-  it("begins a turn with one append: status and span together", async () => {
+  it("begins a turn with one append: status, strategy and span together", async () => {
     const world = new World(session(), answer("end_turn", "Hi."));
     const appends: number[] = [];
     world.log.beforeAppend = (events) => appends.push(events.length);
     await world.drive();
-    assert.deepEqual(appends, [2, 2, 2]);
+    assert.deepEqual(appends, [3, 2, 2]);
   });
 
   it("runs parallel calls at once and writes their results in call order [B013] [B014]", async () => {
@@ -129,7 +130,7 @@ describe("driving a session", () => {
     ["brand_new", 3, "MODEL_STOP_UNKNOWN"],
   ] as const) {
     it(`ends a turn that stopped with ${stopReason} as what it is [B027] [M23]`, async () => {
-      const world = new World(session(), answer(stopReason, "Half a sen"));
+      const world = new World(session({}, "Hello.", "full/1"), answer(stopReason, "Half a sen"));
       await world.drive();
       assert.equal(world.log.all("spanModelRequestEnd")[0]?.providerStopReason, stopReason);
       assert.equal(world.log.all("sessionStatusIdle")[0]?.stopReason?.type, stop);
@@ -150,8 +151,9 @@ describe("driving a session", () => {
   it("retries by itself, shows that it waits, and keeps one answer [B018] [B019]", async () => {
     const world = new World(session(), modelFailure("MODEL_OVERLOADED", true), answer("end_turn", "Hi."));
     await world.drive();
-    assert.deepEqual(world.log.types().slice(3, 12), [
+    assert.deepEqual(world.log.types().slice(3, 13), [
       "sessionStatusRunning",
+      "ganglionContextStrategySet",
       "spanModelRequestStart",
       "spanModelRequestEnd",
       "ganglionModelRetryScheduled",

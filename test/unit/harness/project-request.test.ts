@@ -154,7 +154,7 @@ describe("projecting a log to a request", () => {
     const tools = [{ type: "agent_toolset_20260401", default_config: { enabled: false }, configs }];
     assert.deepEqual(
       project(foldAll(session({ tools }))).tools.map((tool) => tool.name),
-      ["bash"],
+      ["bash", "session_log"],
     );
   });
 

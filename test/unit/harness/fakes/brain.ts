@@ -49,8 +49,13 @@ export class World {
   }
 }
 
-/** A session with an agent, and what a user said first. */
-export function session(agent: Record<string, unknown> = {}, said = "Hello."): WrittenEvent[] {
+/** A session with an agent, what a user said first, and the context strategy that the agent asks for. */
+export function session(
+  agent: Record<string, unknown> = {},
+  said = "Hello.",
+  contextStrategy = "",
+  options: Record<string, unknown> = {},
+): WrittenEvent[] {
   return [
     {
       id: "sevt_created",
@@ -59,6 +64,8 @@ export function session(agent: Record<string, unknown> = {}, said = "Hello."): W
         agentJson: { model: "claude-test", tools: [{ type: "agent_toolset_20260401" }], ...agent },
         environmentJson: {},
         workspaceId: "wrkspc_default",
+        contextStrategy,
+        contextOptionsJson: options,
       },
     },
     { id: "sevt_said", type: "user.message", body: { content: [{ type: "text", text: said }] } },

@@ -1,10 +1,14 @@
+import { createHash } from "node:crypto";
 import { GanglionError } from "../../../../services/common/errors/ganglion-error.ts";
+import type { PayloadRef } from "../../../../services/gen/ganglion/types/v1/content.ts";
 import { Event } from "../../../../services/gen/ganglion/types/v1/event.ts";
 import type {
   AppendOptions,
   EventLog,
   HeldLease,
   NewEvent,
+  Slice,
+  StoredCheckpoint,
 } from "../../../../services/harness/ports/event-log.ts";
 import { toEvents, type WrittenEvent } from "../../../golden/load-log.ts";
 
@@ -14,6 +18,8 @@ export class MemoryLog implements EventLog {
   epoch = 0n;
   /** Runs before each append of a harness; may throw, or append as a client. */
   beforeAppend: ((events: readonly NewEvent[]) => void) | undefined;
+  readonly payloads = new Map<string, Buffer>();
+  checkpoint: StoredCheckpoint | undefined;
   readonly #waiting = new Set<() => void>();
 
   constructor(written: readonly WrittenEvent[]) {
@@ -84,6 +90,44 @@ export class MemoryLog implements EventLog {
     });
   }
 
+  async slice(_sessionId: string, slice: Slice): Promise<{ events: Event[]; hasMore: boolean }> {
+    const at = this.events.findIndex((event) => event.id === slice.aroundEventId);
+    const half = Math.floor(slice.limit / 2);
+    const found = this.events.filter(
+      (event, i) =>
+        event.position > slice.afterPosition &&
+        (slice.beforePosition === 0n || event.position < slice.beforePosition) &&
+        (slice.types.length === 0 || slice.types.includes(dotted(event))) &&
+        (slice.aroundEventId === "" || Math.abs(i - at) <= half),
+    );
+    const ordered = slice.isNewestFirst ? found.toReversed() : found;
+    return { events: ordered.slice(0, slice.limit), hasMore: ordered.length > slice.limit };
+  }
+
+  async readPayload(_sessionId: string, ref: PayloadRef): Promise<Uint8Array> {
+    const bytes = this.payloads.get(ref.payloadId);
+    if (!bytes) throw refused("NOT_FOUND", "PAYLOAD_NOT_FOUND");
+    return bytes;
+  }
+
+  async writePayload(
+    _lease: HeldLease,
+    { bytes, contentType, excerpt }: { bytes: Uint8Array; contentType: string; excerpt: string },
+  ): Promise<PayloadRef> {
+    const payloadId = `pld_${this.payloads.size + 1}`;
+    this.payloads.set(payloadId, Buffer.from(bytes));
+    const sha256 = createHash("sha256").update(bytes).digest();
+    return { payloadId, sizeBytes: BigInt(bytes.length), sha256, contentType, excerpt };
+  }
+
+  async readCheckpoint(): Promise<StoredCheckpoint | undefined> {
+    return this.checkpoint;
+  }
+
+  async writeCheckpoint(_lease: HeldLease, _format: string, checkpoint: StoredCheckpoint): Promise<void> {
+    this.checkpoint = checkpoint;
+  }
+
   /** Resolves once the condition holds. */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) await this.changed(AbortSignal.timeout(5000), true);
@@ -116,6 +160,15 @@ function typeOf(event: Event): string {
   return event.type !== "" ? event.type : (event.body?.$case ?? "");
 }
 
-function refused(code: "ABORTED" | "FAILED_PRECONDITION", reason: string): GanglionError {
+/** The public name of a kind of event. */
+function dotted(event: Event): string {
+  if (event.type !== "") return event.type;
+  const [head = "", ...rest] = (event.body?.$case ?? "")
+    .replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+    .split(" ");
+  return `${head}.${rest.join("_")}`;
+}
+
+function refused(code: "ABORTED" | "FAILED_PRECONDITION" | "NOT_FOUND", reason: string): GanglionError {
   return new GanglionError({ code, reason, message: reason });
 }

@@ -1,0 +1,25 @@
+import { chosenStrategy } from "../domain/context/context-of.ts";
+import type { SessionState } from "../domain/session-state.ts";
+import type { NewEvent } from "../ports/event-log.ts";
+import type { DriveContext } from "./drive-context.ts";
+import { newEvent, statusRunning } from "./new-events.ts";
+
+/** Makes a request's span durable before it is sent, after what the log must say first: that it works, and how. */
+export async function beginRequest(ctx: DriveContext, span: NewEvent): Promise<void> {
+  const { state } = ctx.log;
+  const events = [
+    ...(state.status === "running" ? [] : [statusRunning()]),
+    ...(state.strategy ? [] : [recordStrategy(state)]),
+    span,
+  ];
+  await ctx.log.append(events, ctx.traceparent);
+}
+
+/** The strategy in force from here on. */
+export function recordStrategy(state: SessionState): NewEvent {
+  const { name, optionsJson } = chosenStrategy(state);
+  return newEvent({
+    $case: "ganglionContextStrategySet",
+    value: { strategy: name, optionsJson: Buffer.from(optionsJson) },
+  });
+}
