@@ -32,6 +32,18 @@ export function capOutput(content: readonly ContentBlock[], bounds: OutputBounds
   return out;
 }
 
+/**
+ * The whole of an output that is too large for an event, as it is stored beside the log: a JSON array of its blocks, each
+ * byte for byte. Undefined when it fits.
+ */
+export function fullOutput(content: readonly ContentBlock[]): Buffer | undefined {
+  const blocks = content.map((block) => blockJson(block) ?? new Uint8Array(0));
+  const size = blocks.reduce((sum, json) => sum + json.length, 0);
+  if (size <= LIMITS.resultBytes) return undefined;
+  const pieces = blocks.flatMap((json, i) => [Buffer.from(i === 0 ? "[" : ","), json]);
+  return Buffer.concat([...pieces, Buffer.from("]")]);
+}
+
 /** Makes a result fit into an event. Whatever fits is stored whole and can be read back by its position. */
 export function capForLog(content: readonly ContentBlock[]): ContentBlock[] {
   const size = content.reduce((sum, block) => sum + (blockJson(block)?.length ?? 0), 0);

@@ -9,6 +9,7 @@ import type { NewEvent } from "../ports/event-log.ts";
 import type { McpCall, McpKnowledge } from "../ports/mcp-servers.ts";
 import { answerOrStop } from "./answer-or-stop.ts";
 import type { DriveContext } from "./drive-context.ts";
+import { keepResult } from "./keep-result.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
 import { callResult } from "./new-events.ts";
 import { orStop } from "./or-stop.ts";
@@ -47,7 +48,7 @@ export async function callMcpTool(
   if (!ctx.ownCalls.has(call.id)) {
     const found = await lookUpMcpCall(ctx, call, signal, ctx.patience.callMs, true);
     if (signal.aborted) return undefined;
-    if (found.kind === "known") return finishMcp(call, found.value);
+    if (found.kind === "known") return finishMcp(ctx, call, found.value, signal);
     // Lost, but annotated read-only or idempotent: calling again under the same key does no harm.
     if (found.kind !== "never" && found.kind !== "repeatable")
       return callResult(call, unknown("The credential proxy cannot be asked"));
@@ -72,8 +73,8 @@ export async function callMcpTool(
         timeoutMs: LIMITS.toolTimeoutMs,
         acknowledgedKeys: acknowledgedKeys(ctx.log.state, "mcp"),
       });
-      const done = await answerOrStop(ctx, call, calling, signal, resultOf);
-      return done && finishMcp(call, done);
+      const done = await answerOrStop(ctx, call, calling, signal, mcpResult);
+      return done && (await finishMcp(ctx, call, done, signal));
     } catch (error) {
       if (saysLeaseIsLost(error)) throw new LeaseLost("the proxy refused the token", { cause: error });
       if (signal.aborted) return undefined;
@@ -117,13 +118,19 @@ export async function lookUpMcpCall(
   return { kind: "running" };
 }
 
-/** A journal's or a server's answer as the call's result. */
-export function finishMcp(call: Call, done: McpCall): NewEvent {
+/** A journal's or a server's answer as the call's result; undefined = stopped by the signal. */
+export function finishMcp(
+  ctx: DriveContext,
+  call: Call,
+  done: McpCall,
+  signal: AbortSignal,
+): Promise<NewEvent | undefined> {
   const { proxyRequestId, durationMs } = done;
-  return callResult(call, resultOf(done), { proxyRequestId, durationMs });
+  return keepResult(ctx, call, mcpResult(done), { proxyRequestId, durationMs }, signal);
 }
 
-function resultOf(done: McpCall): CallResult {
+/** A server's answer in the words of a result. */
+export function mcpResult(done: McpCall): CallResult {
   return {
     content: mcpContent(done.content, done.structuredContentJson),
     isError: done.isError,

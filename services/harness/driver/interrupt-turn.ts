@@ -1,16 +1,18 @@
 import { OUTCOME, PERMISSION, STOP } from "../domain/proto-values.ts";
+import { readsLog } from "../domain/session-log-tool.ts";
 import type { Call, CallResult } from "../domain/session-state.ts";
 import { notRun } from "../domain/settle-call.ts";
 import { textBlock } from "../domain/text-block.ts";
 import type { NewEvent } from "../ports/event-log.ts";
-import { finishMcp, lookUpMcpCall } from "./call-mcp-tool.ts";
+import { finishMcp, lookUpMcpCall, mcpResult } from "./call-mcp-tool.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { consumeInput } from "./fail-turn.ts";
 import { idleAtHead } from "./idle-at-head.ts";
+import { cutResult } from "./keep-result.ts";
 import { lookUpExecution } from "./look-up-execution.ts";
 import { callResult, statusRunning } from "./new-events.ts";
 import { orStop } from "./or-stop.ts";
-import { finish, refOf, unknown } from "./run-in-hand.ts";
+import { finish, handResult, refOf, unknown } from "./run-in-hand.ts";
 
 /** Stops what runs, closes what is open, and goes idle, without asking the model (B005, B007). */
 export async function interruptTurn(ctx: DriveContext, calls: readonly Call[]): Promise<void> {
@@ -30,6 +32,8 @@ async function closeCall(ctx: DriveContext, call: Call): Promise<NewEvent> {
   if (call.kind === "custom") {
     return callResult(call, unknown("The user interrupted before the client answered"));
   }
+  // It has no effect, and nobody else runs it.
+  if (readsLog(call)) return callResult(call, notRun(NOT_BEGUN));
   const wasAllowed = call.permission === PERMISSION.ALLOW || call.confirmation?.isAllowed === true;
   if (!wasAllowed) return callResult(call, notRun("The user interrupted before this call was allowed."));
   if (ctx.ownCalls.has(call.id) && !ctx.attempted.has(call.id)) return callResult(call, notRun(NOT_BEGUN));
@@ -46,7 +50,12 @@ async function closeInHand(ctx: DriveContext, call: Call, signal: AbortSignal): 
   // What could be cancelled shows in what is known of the call, which is asked next.
   await Promise.allSettled(cancelling);
   const found = await lookUpExecution(ctx, ref, once);
-  if (found.kind === "known") return finish(ctx, call, found.value);
+  if (found.kind === "known") {
+    const { value } = found;
+    return (
+      (await finish(ctx, call, value, signal)) ?? cutResult(call, handResult(value), { handId: value.handId })
+    );
+  }
   if (found.kind === "never" && !ctx.attempted.has(call.id)) return callResult(call, notRun(NOT_BEGUN));
   return closeBlindly(ctx, call, found.kind === "never" ? cancelled() : unknown("The user interrupted"));
 }
@@ -59,7 +68,13 @@ async function closeMcp(ctx: DriveContext, call: Call, signal: AbortSignal): Pro
     // What is known of the call is asked next; whether it could be cancelled shows there.
   }
   const found = await lookUpMcpCall(ctx, call, signal, ctx.patience.interruptMs, false);
-  if (found.kind === "known" || found.kind === "repeatable") return finishMcp(call, found.value);
+  if (found.kind === "known" || found.kind === "repeatable") {
+    const { value } = found;
+    const { proxyRequestId } = value;
+    return (
+      (await finishMcp(ctx, call, value, signal)) ?? cutResult(call, mcpResult(value), { proxyRequestId })
+    );
+  }
   if (found.kind === "never" && !ctx.attempted.has(call.id)) return callResult(call, notRun(NOT_BEGUN));
   return closeBlindly(ctx, call, found.kind === "never" ? cancelled() : unknown("The user interrupted"));
 }

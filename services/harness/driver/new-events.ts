@@ -1,4 +1,5 @@
 import { newId } from "../../common/ids/new-id.ts";
+import type { PayloadRef } from "../../gen/ganglion/types/v1/content.ts";
 import type {
   SessionError_RetryStatus,
   SpanModelRequestEnd,
@@ -25,6 +26,8 @@ export interface ResultDetails {
   handId?: string;
   proxyRequestId?: string;
   durationMs?: bigint | undefined;
+  /** The whole of an output that is cut. */
+  fullOutput?: PayloadRef;
 }
 
 /** The one result of a call, as the event that its kind needs. */
@@ -35,7 +38,7 @@ export function callResult(call: Call, result: CallResult, details: ResultDetail
     isError,
     outcome,
     durationMs: details.durationMs,
-    fullOutput: undefined,
+    fullOutput: details.fullOutput,
   };
   return call.kind === "mcp"
     ? newEvent({

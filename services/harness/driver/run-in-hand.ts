@@ -9,6 +9,7 @@ import type { NewEvent } from "../ports/event-log.ts";
 import type { CallRef, HandExecution } from "../ports/hands.ts";
 import { answerOrStop } from "./answer-or-stop.ts";
 import type { DriveContext } from "./drive-context.ts";
+import { keepResult } from "./keep-result.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
 import { lookUpExecution } from "./look-up-execution.ts";
 import { callResult } from "./new-events.ts";
@@ -32,7 +33,7 @@ export async function runInHand(
   if (!ctx.ownCalls.has(call.id)) {
     const known = await lookUpExecution(ctx, ref, { wait: true });
     if (signal.aborted) return undefined;
-    if (known.kind === "known") return finish(ctx, call, known.value);
+    if (known.kind === "known") return finish(ctx, call, known.value, signal);
     if (known.kind === "unknown") return closeUnknown(ctx, call);
   }
   let hand: Awaited<ReturnType<typeof ctx.hand.ensure>>;
@@ -62,8 +63,8 @@ export async function runInHand(
         timeoutMs: LIMITS.toolTimeoutMs,
         acknowledgedKeys: acknowledgedKeys(ctx.log.state, "built-in"),
       });
-      const execution = await answerOrStop(ctx, call, running, signal, resultOf);
-      return execution && (await finish(ctx, call, execution));
+      const execution = await answerOrStop(ctx, call, running, signal, handResult);
+      return execution && (await finish(ctx, call, execution, signal));
     } catch (error) {
       if (saysLeaseIsLost(error)) throw new LeaseLost("the sandbox refused the epoch", { cause: error });
       if (signal.aborted) return undefined;
@@ -92,14 +93,23 @@ export function refOf(ctx: DriveContext, call: Call, signal: AbortSignal): CallR
   return { sessionId, epoch, key: call.id, signal, traceparent: ctx.traceparent };
 }
 
-/** A journal's answer as the call's result. A dead hand is an error of the tool; the next call gets a new hand. */
-export async function finish(ctx: DriveContext, call: Call, execution: HandExecution): Promise<NewEvent> {
+/**
+ * A journal's answer as the call's result; undefined = stopped by the signal. A dead hand is an error of the tool; the
+ * next call gets a new hand.
+ */
+export async function finish(
+  ctx: DriveContext,
+  call: Call,
+  execution: HandExecution,
+  signal: AbortSignal,
+): Promise<NewEvent | undefined> {
   if (execution.isHandLost) await ctx.hand.markLost(execution.handId, "died");
   const { handId, durationMs } = execution;
-  return callResult(call, resultOf(execution), { handId, durationMs });
+  return keepResult(ctx, call, handResult(execution), { handId, durationMs }, signal);
 }
 
-function resultOf(execution: HandExecution): CallResult {
+/** A journal's answer in the words of a result. */
+export function handResult(execution: HandExecution): CallResult {
   const text = execution.isHandLost
     ? [execution.output, "The hand is gone and its files with it; the next call gets a new one."]
     : [execution.output];
@@ -114,9 +124,9 @@ function resultOf(execution: HandExecution): CallResult {
 const HAND_GONE =
   "The hand is gone and its files with it, so this was not run. Call again to get a new hand.";
 
-async function afterHandLost(ctx: DriveContext, call: Call, ref: CallRef): Promise<NewEvent> {
+async function afterHandLost(ctx: DriveContext, call: Call, ref: CallRef): Promise<NewEvent | undefined> {
   const known = await lookUpExecution(ctx, ref, { wait: false });
-  if (known.kind === "known") return finish(ctx, call, known.value);
+  if (known.kind === "known") return finish(ctx, call, known.value, ref.signal);
   return known.kind === "never" ? callResult(call, notRun(HAND_GONE)) : closeUnknown(ctx, call);
 }
 

@@ -1,4 +1,5 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import type { PayloadRef } from "../../gen/ganglion/types/v1/content.ts";
 import type { Event } from "../../gen/ganglion/types/v1/event.ts";
 import { fold } from "../domain/fold.ts";
 import { emptyState, type SessionState } from "../domain/session-state.ts";
@@ -54,6 +55,14 @@ export class SessionLog {
       await this.#catchUp();
       return false;
     }
+  }
+
+  /** Stores content beside the log, under the lease. */
+  writePayload(
+    content: { bytes: Uint8Array; contentType: string; excerpt: string },
+    signal: AbortSignal,
+  ): Promise<PayloadRef> {
+    return this.#port.writePayload(this.lease, content, signal);
   }
 
   /** Calls back after every change until the returned function is called. */

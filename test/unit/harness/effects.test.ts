@@ -40,6 +40,79 @@ const LOST = {
   durationMs: undefined,
 };
 
+/** A session in which an MCP tool answers with that much text. */
+function withAnswerOf(chars: number): World {
+  const world = new World(
+    session(BOOKS),
+    answer("tool_use", { id: "a", name: "mcp__books__find", input: {} }),
+    answer("end_turn", "Done."),
+  );
+  const tool = { name: "find", description: "", inputSchemaJson: Buffer.from("{}") };
+  world.mcp.tools.set("books", [{ ...tool, annotationsJson: Buffer.alloc(0) }]);
+  const json = Buffer.from(JSON.stringify({ type: "text", text: "ü".repeat(chars) }));
+  world.mcp.answer = { content: [{ type: "text", data: { $case: "json", value: json } }] };
+  return world;
+}
+
+describe("a result that is larger than an event", () => {
+  it("is cut in the log, and kept whole beside it [B031] [B032]", async () => {
+    const world = withAnswerOf(3_000_000);
+    await world.drive();
+    const [result] = world.log.all("agentMcpToolResult");
+    assert.deepEqual([result?.outcome, result?.isError], [1, false]);
+    assert.ok(Buffer.byteLength(String(result?.content[0]?.data?.value)) < 900 * 1024);
+    const stored = world.log.payloads.get(result?.fullOutput?.payloadId ?? "");
+    assert.deepEqual(JSON.parse(String(stored)), [{ type: "text", text: "ü".repeat(3_000_000) }]);
+    assert.equal(result?.fullOutput?.contentType, "application/json");
+    assert.equal(result?.fullOutput?.excerpt, "ü".repeat(1000));
+    // The model sees less still, and the session goes on.
+    const [, request] = world.model.requests;
+    assert.ok(JSON.stringify(request).length < 250_000);
+    assert.equal(world.log.all("sessionStatusIdle").at(-1)?.stopReason?.type, 1);
+  });
+
+  it("is not stored twice when it fits", async () => {
+    const world = withAnswerOf(100_000);
+    await world.drive();
+    assert.equal(world.log.all("agentMcpToolResult")[0]?.fullOutput, undefined);
+    assert.equal(world.log.payloads.size, 0);
+  });
+
+  for (const [what, fail] of [
+    ["cannot be stored", () => Promise.reject(new Error("no"))],
+    ["is never stored", () => new Promise<never>(() => {})],
+  ] as const) {
+    it(`is cut, says so, and wedges nothing when the whole of it ${what}`, async () => {
+      const world = withAnswerOf(3_000_000);
+      world.log.writePayload = fail;
+      await world.drive();
+      const [result] = world.log.all("agentMcpToolResult");
+      assert.equal(result?.fullOutput, undefined);
+      assert.match(String(result?.content.at(-1)?.data?.value), /full output of 6000\d+ bytes is not kept/);
+      assert.equal(world.log.all("sessionStatusIdle").at(-1)?.stopReason?.type, 1);
+    });
+  }
+
+  it("does not keep an interrupt waiting while it is stored", async () => {
+    const world = withAnswerOf(3_000_000);
+    const storing = Promise.withResolvers<void>();
+    world.log.writePayload = () => {
+      storing.resolve();
+      return new Promise<never>(() => {});
+    };
+    const { end } = world.brain(0, { callMs: 600_000, interruptMs: 1000 });
+    await storing.promise;
+    const key = world.log.events.find(({ body }) => body?.$case === "agentMcpToolUse")?.id ?? "";
+    world.mcp.journal.set(key, { kind: "known", value: { ...LOST, ...world.mcp.answer, outcome: 1 } });
+    world.log.client("user.interrupt", {});
+    const startedAt = performance.now();
+    await end;
+    assert.ok(performance.now() - startedAt < 2000);
+    const results = world.log.all("agentMcpToolResult");
+    assert.deepEqual([results.length, results[0]?.outcome], [1, 1]);
+  });
+});
+
 describe("effects [L4]", () => {
   it("calls again what was lost with the proxy and does no harm", async () => {
     const { world, key } = await deadInMcpCall();
