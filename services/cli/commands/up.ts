@@ -5,6 +5,7 @@ import { installLine, installPackages, missingPackages } from "../up/debian-pack
 import { launchSupervisor } from "../up/launch-supervisor.ts";
 import { meshFiles } from "../up/mesh-files.ts";
 import { MAX_SESSION_REPLICAS } from "../up/mesh-services.ts";
+import { readModelPrices } from "../up/model-prices.ts";
 import { outsideServers } from "../up/outside-servers.ts";
 import type { Command, Invocation } from "./command.ts";
 import { stopMesh } from "./down.ts";
@@ -23,6 +24,8 @@ export const up: Command = {
     "--scripted-model-url uses a stand-in that is run elsewhere; store its key with vault model-key --url.",
     "--allow-http-hosts lets sessions reach MCP servers there (host:port, comma-separated) over plain HTTP, on",
     "private addresses or this machine; none by default.",
+    "--model-prices names a JSON file with what models cost (services/session/README.md); only models in it can have",
+    "a budget.",
   ],
   options: {
     "rest-port": { type: "string", default: "7400" },
@@ -31,6 +34,7 @@ export const up: Command = {
     "scripted-model": { type: "boolean" },
     "scripted-model-url": { type: "string" },
     "allow-http-hosts": { type: "string" },
+    "model-prices": { type: "string" },
     foreground: { type: "boolean", default: false },
   },
   arity: [0, 0],
@@ -46,6 +50,8 @@ async function runUp(invocation: Invocation): Promise<number> {
   if (restPort !== 0 && restPort === grpcPort) {
     throw new CliError("--rest-port and --grpc-port must differ", EXIT.usage);
   }
+  const file = options["model-prices"];
+  const modelPrices = typeof file === "string" ? readModelPrices(file) : undefined;
   const progress = terminal.progress();
   ensurePackages((what) => progress.set(what));
   const begun = new Map<string, number>();
@@ -61,6 +67,7 @@ async function runUp(invocation: Invocation): Promise<number> {
           ? { scriptedModelUrl: options["scripted-model-url"] }
           : {}),
         allowHttpHosts: String(options["allow-http-hosts"] ?? ""),
+        ...(modelPrices === undefined ? {} : { modelPrices }),
         ...outsideServers(process.env, (path) => readFileSync(path, "utf8")),
       },
       (line) => {

@@ -5,6 +5,7 @@ import { firstLogins } from "./first-logins.ts";
 import type { KeptServer, LaunchedServer } from "./kept-server.ts";
 import { ManagedProcess, type ProcessSpec } from "./managed-process.ts";
 import { ownEndpoints, type ServiceInstance, serviceEnvironment } from "./mesh-services.ts";
+import { modelPricesSetting } from "./model-prices.ts";
 import type { PartsContext } from "./parts-context.ts";
 import { embeddedPostgres, externalPostgres, type PostgresPart, type ServiceRole } from "./postgres-part.ts";
 import type { ProcessRecord } from "./process-record.ts";
@@ -203,6 +204,8 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
         scriptedModelUrl: options.scriptedModelUrl ?? this.#scripted?.url,
         allowHttpHosts: options.allowHttpHosts,
         forbiddenEndpoints: ownEndpoints(ports),
+        modelPrices:
+          instance.service === "session" ? modelPricesSetting(options.state, options.modelPrices) : {},
         sandbox: instance.service === "sandbox" ? sandboxSettings(this.#context, this.#cgroup) : {},
       }),
       ...(isProxy || login ? { bootstrap } : {}),

@@ -58,6 +58,7 @@ export interface EnvironmentContext {
   readonly allowHttpHosts: string;
   readonly forbiddenEndpoints: readonly string[];
   readonly sandbox: Record<string, string>;
+  readonly modelPrices: Record<string, string>;
 }
 
 /** serviceEnvironment says what a service gets to know of the others. */
@@ -71,6 +72,7 @@ export function serviceEnvironment(
     allowHttpHosts,
     forbiddenEndpoints,
     sandbox,
+    modelPrices,
   }: EnvironmentContext,
 ): Record<string, string> {
   const allOf = (wanted: ServiceInstance["service"]) =>
@@ -85,7 +87,7 @@ export function serviceEnvironment(
   };
   switch (service) {
     case "session":
-      return { ...postgres, GANGLION_PROXY_ADDR: addresses.GANGLION_PROXY_ADDR };
+      return { ...postgres, ...modelPrices, GANGLION_PROXY_ADDR: addresses.GANGLION_PROXY_ADDR };
     case "mcp-proxy":
       return {
         ...postgres,

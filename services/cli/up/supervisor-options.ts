@@ -18,6 +18,8 @@ export interface SupervisorOptions {
   readonly scriptedModelUrl?: string;
   /** Destinations (host:port, comma-separated) that sessions may reach over plain HTTP or on private addresses. */
   readonly allowHttpHosts: string;
+  /** Text of the operator's price list of models; absent: no model has a price. */
+  readonly modelPrices?: string;
   /** A PostgreSQL to use instead of the embedded one. */
   readonly postgres?: ExternalPostgres;
   /** A Vault to use instead of the embedded one. */
