@@ -76,20 +76,3 @@ export const REMOVE_OLD_PAYLOADS: Statement = {
   name: "payload_remove_old",
   text: "SELECT session.remove_old_payloads() AS removed",
 };
-
-/**
- * Gives a session, $3, the payloads of another of its workspace, $2, that events name. The content is shared; the
- * caller's transaction holds the source's row.
- */
-export const COPY_PAYLOADS: Statement = {
-  name: "payload_copy",
-  text: `WITH copied AS (
-      INSERT INTO session.payloads (workspace_id, session_id, payload_id, upload_id, size_bytes, sha256, content_type)
-      SELECT p.workspace_id, $3::text, p.payload_id, p.upload_id, p.size_bytes, p.sha256, p.content_type
-      FROM session.payloads p JOIN session.payload_names n USING (workspace_id, session_id, payload_id)
-      WHERE p.workspace_id = $1 AND p.session_id = $2
-      RETURNING workspace_id, session_id, payload_id
-    )
-    INSERT INTO session.payload_names (workspace_id, session_id, payload_id)
-    SELECT workspace_id, session_id, payload_id FROM copied`,
-};

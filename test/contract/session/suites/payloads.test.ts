@@ -341,14 +341,15 @@ export function payloadsSuite(kit: () => SessionKit): void {
     });
 
     it("content that two sessions share goes with the second", async () => {
-      const { COPY_PAYLOADS } = await import("../../../../services/session/store/payload-statements.ts");
       const source = await create();
-      const fork = await create();
       const document = image(10);
       await put(client, source.id, "shared", document, { header: { contentType: "application/json" } });
       await put(client, source.id, "not-named", Buffer.from("x"));
       await emit(client, source.id, [message(refTo("shared", document))]);
-      await kit().sql("ganglion_session", COPY_PAYLOADS.text, ["wrkspc_default", source.id, fork.id]);
+      const { session: fork } = await client.session.forkSession({
+        ...{ requestId: "", sessionId: source.id, position: 0n, title: undefined },
+      });
+      assert.ok(fork);
       await assert.rejects(read(client, fork.id, "not-named"), refused("NOT_FOUND", "PAYLOAD_NOT_FOUND"));
       const before = await pieces();
       await kit().sql("ganglion_owner", "DELETE FROM session.sessions WHERE session_id = $1", [source.id]);
