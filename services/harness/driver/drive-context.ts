@@ -1,4 +1,5 @@
 import type { Logger } from "../../common/log/create-logger.ts";
+import type { EventLog } from "../ports/event-log.ts";
 import type { Hands } from "../ports/hands.ts";
 import type { Previews, Tokens } from "../ports/leases.ts";
 import type { McpServers } from "../ports/mcp-servers.ts";
@@ -16,6 +17,7 @@ export interface DrivePorts {
   hands: Hands;
   mcp: McpServers;
   tokens: Tokens;
+  log: EventLog;
   evaluator: PermissionEvaluator;
 }
 

@@ -1,9 +1,11 @@
+import { readsLog } from "../domain/session-log-tool.ts";
 import type { Call } from "../domain/session-state.ts";
 import type { NewEvent } from "../ports/event-log.ts";
 import { callMcpTool } from "./call-mcp-tool.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { interruptSignal } from "./interrupt-signal.ts";
 import { statusRunning } from "./new-events.ts";
+import { readOwnLog } from "./read-own-log.ts";
 import { runInHand } from "./run-in-hand.ts";
 
 /**
@@ -21,7 +23,9 @@ export async function runCalls(ctx: DriveContext, calls: readonly Call[]): Promi
     const running = calls.map(async (call, i) => {
       results[i] = await (call.kind === "mcp"
         ? callMcpTool(ctx, call, signal)
-        : runInHand(ctx, call, signal));
+        : readsLog(call)
+          ? readOwnLog(ctx, call, signal)
+          : runInHand(ctx, call, signal));
     });
     // One that fails fails the step; the others must not end as unhandled.
     for (const run of running) run.catch(() => {});

@@ -1,6 +1,6 @@
 import type { Logger } from "../../common/log/create-logger.ts";
 import { newTraceparent } from "../../common/telemetry/trace-context.ts";
-import type { EventLog, HeldLease } from "../ports/event-log.ts";
+import type { HeldLease } from "../ports/event-log.ts";
 import type { Previews } from "../ports/leases.ts";
 import { CacheShare, type CountInput } from "./cache-share.ts";
 import type { DriveContext, DrivePorts, Patience } from "./drive-context.ts";
@@ -13,7 +13,6 @@ import { TokenKeeper } from "./token-keeper.ts";
 
 /** What a run needs of its process. */
 export interface RunPorts extends DrivePorts {
-  log: EventLog;
   openPreviews: (lease: HeldLease) => Previews;
   /** Told about each answer's input tokens. */
   countInput?: CountInput;

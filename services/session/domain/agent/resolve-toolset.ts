@@ -13,7 +13,10 @@ export const BUILT_IN_TOOLS = [
   "web_search",
 ] as const;
 
-type BuiltIn = (typeof BUILT_IN_TOOLS)[number];
+// Offered by the harness with most context strategies; in a toolset only where an agent sets it.
+const CONFIGURABLE = [...BUILT_IN_TOOLS, "session_log"] as const;
+
+type BuiltIn = (typeof CONFIGURABLE)[number];
 
 const COMMON_KEYS = ["name", "type", "enabled", "permission_policy"];
 const DOMAIN_KEYS = ["allowed_domains", "blocked_domains"];
@@ -32,9 +35,9 @@ export function resolveAgentToolset(shape: Shape, path: string, tool: Json): Too
     "always_allow",
   );
   const given = new Map<BuiltIn, { config: Json; path: string }>();
-  shape.array(`${path}.configs`, tool.configs, BUILT_IN_TOOLS.length).forEach((entry, index) => {
+  shape.array(`${path}.configs`, tool.configs, CONFIGURABLE.length).forEach((entry, index) => {
     const at = `${path}.configs[${index}]`;
-    const name = shape.oneOf(`${at}.name`, (entry as Json | null)?.name, BUILT_IN_TOOLS);
+    const name = shape.oneOf(`${at}.name`, (entry as Json | null)?.name, CONFIGURABLE);
     if (!name) return;
     const config = shape.object(at, entry, [...COMMON_KEYS, ...(EXTRA_KEYS[name] ?? [])]);
     if (!config) return;
@@ -45,7 +48,7 @@ export function resolveAgentToolset(shape: Shape, path: string, tool: Json): Too
   return {
     type: "agent_toolset_20260401",
     default_config: byDefault,
-    configs: BUILT_IN_TOOLS.map((name) => {
+    configs: CONFIGURABLE.filter((name) => name !== "session_log" || given.has(name)).map((name) => {
       const { config, path: at } = given.get(name) ?? { config: {}, path };
       return {
         type: name,

@@ -10,6 +10,7 @@ import {
   type CreateSessionResponse,
 } from "../../../gen/ganglion/session/v1/session_service.ts";
 import { Event } from "../../../gen/ganglion/types/v1/event.ts";
+import { checkContext, contextOf } from "../../domain/agent/context-choice.ts";
 import type { Definition } from "../../domain/agent/definition.ts";
 import { sessionAgent } from "../../domain/agent/session-agent.ts";
 import { modelNotBudgetable, notFound, sessionNotFound } from "../../domain/errors.ts";
@@ -47,6 +48,7 @@ export const createSession = (deps: Deps) =>
     const agent = await usableAgent(deps, request, workspaceId, ctx);
     const environment = await usableEnvironment(deps, request, workspaceId, ctx);
     const definition = JSON.parse(Buffer.from(agent.definitionJson).toString("utf8")) as Definition;
+    checkContext(definition.metadata);
     const session = newSession(deps, request, ctx, { workspaceId, key, agent, definition, environment });
     await deps.bindings.bind(
       {
@@ -165,6 +167,7 @@ function newSession(deps: Deps, request: CreateSessionRequest, ctx: CallContext,
         workspaceId,
         title: request.title,
         metadata: request.metadata,
+        ...contextOf(definition.metadata),
         requestedBy: requestedBy(ctx),
         budget: request.budget,
         price,
