@@ -21,7 +21,7 @@ const NEVER = new AbortController().signal;
 
 /** A unary call, tried again as the real channel does: idempotent methods, and whoever waits for a server. */
 export async function callOnce(route: Route, request: unknown, options: CallOptions): Promise<unknown> {
-  route.network.count(route.caller.process.name, route.path);
+  route.network.time.count(`${route.caller.process.name} ${route.path}`);
   const signals = [options.parent?.signal, options.signal].filter((signal) => signal !== undefined);
   const until = performance.now() + (options.timeoutMs ?? DEFAULT_MS);
   for (let attempt = 1; ; attempt++) {

@@ -13,7 +13,7 @@ export async function* callStream(
   request: unknown,
   options: CallOptions,
 ): AsyncGenerator<unknown, void, undefined> {
-  route.network.count(route.caller.process.name, route.path);
+  route.network.time.count(`${route.caller.process.name} ${route.path}`);
   const signals = [options.parent?.signal, options.signal].filter((signal) => signal !== undefined);
   const fired = signals.find((signal) => signal.aborted);
   if (fired) throw cancelled(fired);

@@ -28,16 +28,11 @@ export interface Host {
 /** What becomes of one message. */
 export type Fate = { kind: "arrives"; inMs: number } | { kind: "lost"; brokenInMs: number };
 
-/** Calls that all processes together may begin at one moment. */
-const MOST_CALLS = 20_000;
-
 /** Messages between processes: late, lost, twice, out of order, or not at all while a link is cut. */
 export class Network {
   readonly time: VirtualTime;
   readonly trace: Trace;
   readonly weather: Weather = { loss: 0, duplicate: 0, slow: 0, slowMs: 0 };
-  #step = 0;
-  #calls = 0;
   readonly #random: Random;
   readonly #hosts = new Map<string, Host>();
   readonly #shared = new Map<string, readonly string[]>();
@@ -87,16 +82,6 @@ export class Network {
   heal(): void {
     this.#cuts.clear();
     Object.assign(this.weather, { loss: 0, duplicate: 0, slow: 0, slowMs: 0 });
-  }
-
-  /** Counts a call. Whoever calls without end and without a pause stops the world, and nothing can stop him in turn. */
-  count(from: string, path: string): void {
-    if (this.#step !== this.time.steps) this.#calls = 0;
-    this.#step = this.time.steps;
-    this.#calls += 1;
-    if (this.#calls < MOST_CALLS) return;
-    console.error(`SEED=${this.time.seed}: ${from} calls ${path} without end`);
-    process.exit(70);
   }
 
   /** Decides what becomes of a message. */

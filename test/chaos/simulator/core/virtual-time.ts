@@ -65,6 +65,7 @@ export class SimProcess {
 
   /** Milliseconds of its monotonic clock. */
   monotonic(): number {
+    this.time.count(this.name);
     return (this.time.now - this.bornAt) * this.rate;
   }
 
@@ -97,15 +98,33 @@ export class SimTimer {
   }
 }
 
+/** Deeds of all processes together between two events; the busiest moments have some hundreds. */
+const MOST_DEEDS = 20_000;
+
 /** The world's clock. Time passes only from one event to the next, and only when nothing is left to do in between. */
 export class VirtualTime {
   readonly seed: number;
   now = 0;
   steps = 0;
   readonly #heap = new EventHeap();
+  #countedStep = 0;
+  #counted = 0;
 
   constructor(seed: number) {
     this.seed = seed;
+  }
+
+  /**
+   * Counts something that a process does. Whoever does it without end and without a pause stops the world, and nothing
+   * can stop him in turn: then the run says so and ends with this whole process.
+   */
+  count(what: string): void {
+    if (this.#countedStep !== this.steps) this.#counted = 0;
+    this.#countedStep = this.steps;
+    this.#counted += 1;
+    if (this.#counted < MOST_DEEDS) return;
+    console.error(`SEED=${this.seed}: without end and without a pause: ${what}`);
+    process.exit(70);
   }
 
   /** Does something at a point in time; what was asked for first happens first. */
