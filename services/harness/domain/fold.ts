@@ -1,4 +1,4 @@
-import type { Event } from "../../gen/ganglion/types/v1/event.ts";
+import type { Event, SessionUpdated } from "../../gen/ganglion/types/v1/event.ts";
 import { isSelfHosted, parseAgentConfig } from "./agent-config.ts";
 import { decide } from "./decide.ts";
 import { compact } from "./fold-compaction.ts";
@@ -41,8 +41,7 @@ function apply(state: SessionState, event: Event): void {
       }
       return;
     case "sessionUpdated":
-      if (body.value.budget) state.spending.limit = limitOf(body.value.budget);
-      if (body.value.isBudgetRemoved) state.spending.limit = null;
+      setBudget(state, body.value);
       if (body.value.agentJson.length === 0) return;
       state.agent = parseAgentConfig(body.value.agentJson);
       state.promise = null;
@@ -222,6 +221,13 @@ function goIdle(state: SessionState, type: number, eventIds: readonly string[]):
   state.isWindowExceeded = false;
   state.compactionsInRow = 0;
   state.summariesTooLong = 0;
+}
+
+/** The log's service lets input in again after that, so a brain that still may not go on has to say so anew. */
+function setBudget({ spending }: SessionState, { budget, isBudgetRemoved }: SessionUpdated): void {
+  if (!budget && !isBudgetRemoved) return;
+  spending.limit = isBudgetRemoved ? null : limitOf(budget);
+  spending.isPaused = false;
 }
 
 function markUnknown(state: SessionState, event: Event): void {

@@ -124,6 +124,23 @@ describe("the model door", () => {
     assert.equal(records[2]?.status, 529);
   });
 
+  it("answers an overloaded model alike with and without a stream, asks it once, and waits for nobody [B024]", async () => {
+    const answers: unknown[] = [];
+    for (const stream of [true, false]) {
+      const session = await kit.bound({ models: [MODEL] });
+      const messages = [{ role: "user", content: "scenario: error status=529 retryAfter=171 times=always" }];
+      const startedAt = performance.now();
+      const answer = await post(session.token, { ...hello, messages, stream });
+      assert.ok(performance.now() - startedAt < 10_000);
+      answers.push([answer.status, answer.headers.get("retry-after"), answer.text]);
+      // One dispatch: whoever asked decides whether to ask again.
+      const records = await kit.records(session.sessionId);
+      assert.deepEqual(briefly(records), ["decision allow", "dispatch", "outcome upstream_error"]);
+    }
+    assert.deepEqual(answers[0], answers[1]);
+    assert.deepEqual((answers[0] as unknown[]).slice(0, 2), [529, "171"]);
+  });
+
   it("cuts a running stream when its epoch is over, and says so in the log [L7]", async () => {
     const session = await kit.bound({ models: [MODEL] });
     const { fetch } = await kit.door();

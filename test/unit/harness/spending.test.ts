@@ -99,7 +99,7 @@ describe("a budget", () => {
     assert.equal(second?.messages.length, 3);
   });
 
-  it("goes on when it is removed, and stays paused when it is raised to less than was spent", async () => {
+  it("goes on when it is removed, and says anew that it is paused when it is raised to less than was spent", async () => {
     const world = new World(
       priced(10),
       using(answer("tool_use", bash("a", "one")), dear),
@@ -108,10 +108,10 @@ describe("a budget", () => {
     await world.drive();
     world.log.client("session.updated", { budget: { maxListCostCents: "12" } });
     await world.drive();
-    assert.deepEqual(stops(world), [4]);
+    assert.deepEqual(stops(world), [4, 4]);
     world.log.client("session.updated", { isBudgetRemoved: true });
     await world.drive();
-    assert.deepEqual(stops(world), [4, 1]);
+    assert.deepEqual(stops(world), [4, 4, 1]);
   });
 
   it("adds nothing to a paused session, however often it is woken", async () => {
