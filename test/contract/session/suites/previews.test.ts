@@ -109,10 +109,8 @@ export function previewsSuite(kit: () => SessionKit): void {
       stream.start("sevt_b");
       stream.text("sevt_b", "again");
       await far.until("sevt_b again");
-      const rows = await kit().sql(
-        "ganglion_owner",
-        "SELECT 1 FROM session.events WHERE event_id = 'sevt_b'",
-      );
+      const text = "SELECT type FROM session.events WHERE session_id = $1 AND type LIKE 'agent%'";
+      const rows = await kit().sql("ganglion_owner", text, [id]);
       assert.equal(rows.length, 0);
       near.stop();
       far.stop();
