@@ -25,6 +25,7 @@ describe("a harness process", function () {
         "user.message",
         "ganglion.lease_acquired",
         "session.status_running",
+        "ganglion.context_strategy_set",
         "span.model_request_start",
         "agent.message",
         "span.model_request_end",
