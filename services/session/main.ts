@@ -6,14 +6,19 @@ import { startServer } from "../common/grpc/start-server.ts";
 import { createLogger } from "../common/log/create-logger.ts";
 import { TlsBundle } from "../common/tls/tls-bundle.ts";
 import { BindingServiceService } from "../gen/ganglion/mcpproxy/v1/binding_service.ts";
+import type { Preview } from "../gen/ganglion/session/v1/session_service.ts";
 import { Role } from "../gen/ganglion/types/v1/access.ts";
 import { Event } from "../gen/ganglion/types/v1/event.ts";
 import { ProxyBindings } from "./clients/proxy-bindings.ts";
+import { ReplicaPreviews } from "./clients/replica-previews.ts";
 import { sessionFields } from "./config.ts";
 import { Feeds } from "./live/feeds.ts";
 import { HintChannel } from "./live/hint-channel.ts";
 import { Housekeeping } from "./live/housekeeping.ts";
 import { RunnableMonitor } from "./live/runnable-monitor.ts";
+import { advertisedAddress } from "./previews/advertised-address.ts";
+import { Publications } from "./previews/publications.ts";
+import { RemotePreviews } from "./previews/remote-previews.ts";
 import { agentService } from "./rpc/agent-service.ts";
 import { apiKeyService } from "./rpc/api-key-service.ts";
 import type { Deps } from "./rpc/deps.ts";
@@ -31,6 +36,7 @@ import { PgForkStore } from "./store/fork-store.ts";
 import { PgLeaseStore } from "./store/lease-store.ts";
 import { PgLogStore } from "./store/log-store.ts";
 import { PgPayloadStore } from "./store/payload-store.ts";
+import { PgPreviewPlaces } from "./store/preview-places.ts";
 import { PgRequestIds } from "./store/request-ids.ts";
 import { PgSessionStore } from "./store/session-store.ts";
 
@@ -79,8 +85,10 @@ const hints: HintChannel = new HintChannel(
       feeds.wake(sessionId);
       if (isRunnable) runnable.hint();
     },
+    onPublished: (sessionId, address) => remotePreviews.published(sessionId, address),
     onGap: () => {
       feeds.wakeAll();
+      remotePreviews.gap();
       runnable.hint();
     },
   },
@@ -89,6 +97,25 @@ const hints: HintChannel = new HintChannel(
 const feeds: Feeds = new Feeds(logStore, () => hints.isConnected);
 const runnable: RunnableMonitor = new RunnableMonitor(leases, config.GANGLION_HEARTBEAT_TTL_MS);
 const bindings = createClient(BindingServiceService, config.GANGLION_PROXY_ADDR, tls, "mcp-proxy");
+
+const places = new PgPreviewPlaces(database);
+const replicas = new ReplicaPreviews(tls);
+// Known once the server listens.
+let here: string | undefined;
+const previewsHere = {
+  places,
+  address: () => here,
+  deliver: (sessionId: string, preview: Preview) => feeds.preview(sessionId, preview),
+  log,
+};
+const publications = new Publications({
+  ...previewsHere,
+  tell: (sessionId, address) => hints.sendPublished(sessionId, address),
+});
+const remotePreviews: RemotePreviews = new RemotePreviews({
+  ...previewsHere,
+  subscribe: (address, sessionId, signal) => replicas.subscribe(address, sessionId, signal),
+});
 
 const apiKeys = new PgApiKeyStore(database);
 const payloads = new PgPayloadStore(database);
@@ -109,6 +136,8 @@ const deps: Deps = {
   requestIds: new PgRequestIds(database),
   bindings: new ProxyBindings(bindings),
   feeds,
+  publications,
+  remotePreviews,
   runnable,
   prices: config.GANGLION_MODEL_PRICES_FILE,
   rules: loadEventRules(loadContracts(config.GANGLION_IMAGE)),
@@ -119,7 +148,7 @@ const deps: Deps = {
 };
 
 hints.start();
-await startServer({
+const server = await startServer({
   service: "session",
   instance: config.GANGLION_INSTANCE,
   listen: config.GANGLION_LISTEN,
@@ -133,6 +162,8 @@ await startServer({
   readiness: async () => [{ name: "postgres", ok: await database.isReachable() }],
   onStopped: async () => {
     feeds.close();
+    remotePreviews.close();
+    replicas.close();
     runnable.close();
     housekeeping.close();
     bindings.close();
@@ -140,3 +171,6 @@ await startServer({
     tls.close();
   },
 });
+here = advertisedAddress(config.GANGLION_ADVERTISE_ADDR, server.address);
+if (here === undefined)
+  log.warn("no address of this replica is known to others: previews stay where they arrive");

@@ -6,6 +6,7 @@ import { type ConnectionSource, connectionConfig } from "../store/database.ts";
 const CHANNEL = "ganglion_session";
 // The limit is 7,999 bytes; ids are ASCII. [M27]
 const MAX_PAYLOAD = 7_500;
+const PUBLISHED = "@";
 const MAX_PENDING = 10_000;
 const HEARTBEAT_MS = 5_000;
 const QUERY_TIMEOUT_MS = 5_000;
@@ -19,6 +20,8 @@ export interface Hint {
 /** Who hears hints of every process, and when some may have been missed. */
 export interface HintListener {
   onHint(hint: Hint): void;
+  /** A session's previews are to be had at that replica. */
+  onPublished(sessionId: string, address: string): void;
   onGap(): void;
 }
 
@@ -32,6 +35,7 @@ export class HintChannel {
   readonly #listener: HintListener;
   readonly #log: Logger;
   readonly #pending = new Map<string, boolean>();
+  readonly #published = new Map<string, string>();
   #client: pg.Client | undefined;
   #isSending = false;
   #isClosed = false;
@@ -57,6 +61,13 @@ export class HintChannel {
   send({ sessionId, isRunnable }: Hint): void {
     if (this.#pending.size >= MAX_PENDING && !this.#pending.has(sessionId)) return;
     this.#pending.set(sessionId, isRunnable || this.#pending.get(sessionId) === true);
+    void this.#flush();
+  }
+
+  /** Tells every other process where a session's previews are to be had. */
+  sendPublished(sessionId: string, address: string): void {
+    if (this.#published.size >= MAX_PENDING) return;
+    this.#published.set(sessionId, address);
     void this.#flush();
   }
 
@@ -126,7 +137,7 @@ export class HintChannel {
     if (this.#isSending) return;
     this.#isSending = true;
     try {
-      while (this.#client && this.#pending.size > 0) {
+      while (this.#client && this.#pending.size + this.#published.size > 0) {
         crashPoint("pg.hint.before");
         await this.#client.query({
           name: "hint",
@@ -150,11 +161,22 @@ export class HintChannel {
       payload += line;
       this.#pending.delete(sessionId);
     }
+    for (const [sessionId, address] of this.#published) {
+      const line = `${PUBLISHED}${sessionId} ${address}\n`;
+      if (payload.length + line.length > MAX_PAYLOAD) break;
+      payload += line;
+      this.#published.delete(sessionId);
+    }
     return payload;
   }
 
   #receive(payload: string): void {
     for (const line of payload.split("\n")) {
+      if (line.startsWith(PUBLISHED)) {
+        const [sessionId = "", address = ""] = line.slice(1).split(" ");
+        if (address !== "") this.#listener.onPublished(sessionId, address);
+        continue;
+      }
       if (line.length > 1) this.#listener.onHint({ sessionId: line.slice(1), isRunnable: line[0] === "+" });
     }
   }
