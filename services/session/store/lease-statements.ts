@@ -20,13 +20,13 @@ export const BEAT: Statement = {
     RETURNING (SELECT boot_id FROM previous) AS previous_boot_id`,
 };
 
-/** Frees what other boots of the instance held, in the order in which appends lock rows. */
+/** Frees what other boots of the instance held, and keeps in mind that nobody gave it back, in the order in which appends lock rows. */
 export const FREE_OTHER_BOOTS: Statement = {
   name: "lease_free",
   text: `WITH held AS MATERIALIZED (
       SELECT session_id FROM session.sessions WHERE owner = $1 AND owner_boot <> $2 ORDER BY session_id FOR UPDATE
     )
-    UPDATE session.sessions s SET owner = NULL, owner_boot = NULL, updated_at = clock_timestamp()
+    UPDATE session.sessions s SET owner = NULL, owner_boot = NULL, is_orphaned = true, updated_at = clock_timestamp()
     FROM held WHERE s.session_id = held.session_id AND s.owner = $1 AND s.owner_boot <> $2
     RETURNING s.session_id, s.epoch`,
 };
@@ -63,7 +63,7 @@ export const GET_REQUESTED: Statement = {
 /** The lease as it is, and whether its holder is alive. */
 export const GET_LEASE: Statement = {
   name: "lease_get",
-  text: `SELECT s.workspace_id, s.session_id, s.head, s.status, s.runnable, s.owner, s.owner_boot, s.epoch,
+  text: `SELECT s.workspace_id, s.session_id, s.head, s.status, s.runnable, s.owner, s.owner_boot, s.epoch, s.is_orphaned,
       ${isAlive("$3")} AS alive
     FROM session.sessions s WHERE s.session_id = $1 AND ($2::text IS NULL OR s.workspace_id = $2)`,
 };
@@ -71,7 +71,8 @@ export const GET_LEASE: Statement = {
 /** Makes an instance the owner. */
 export const TAKE: Statement = {
   name: "lease_take",
-  text: `UPDATE session.sessions SET owner = $2, owner_boot = $3, epoch = $4, lease_request = $5, updated_at = clock_timestamp()
+  text: `UPDATE session.sessions SET owner = $2, owner_boot = $3, epoch = $4, lease_request = $5, is_orphaned = false,
+      updated_at = clock_timestamp()
     WHERE session_id = $1`,
 };
 

@@ -132,7 +132,7 @@ export class PgLeaseStore implements LeaseStore {
       lease: null,
       expectedPosition: row.head,
       actor: this.#events.actor,
-      events: [this.#events.acquired(holder.owner, epoch, row.owner !== null)],
+      events: [this.#events.acquired(holder.owner, epoch, row.owner !== null || row.is_orphaned)],
     };
     const [appended] = await connection.run(APPEND_ONE, appendOneValues(append));
     if (!appended) throw new Error("a locked session refused an append");

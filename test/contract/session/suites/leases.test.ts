@@ -197,7 +197,7 @@ export function leasesSuite(kit: () => SessionKit): void {
       same([lease?.owner, lease?.isOwnerAlive], ["", false]);
       same(await fenceOf(id), { lowest_epoch: "2", ended: false });
       const { acquire } = await harness();
-      same([(await acquire())?.epoch, (await leaseEvents(id)).at(-1)?.isTakeover], [2n, false]);
+      same([(await acquire())?.epoch, (await leaseEvents(id)).at(-1)?.isTakeover], [2n, true]);
     });
 
     it("a released session is leased again, its tokens are dead, and releasing twice is fine", async () => {
