@@ -1,3 +1,4 @@
+import { Counter } from "prom-client";
 import { EXIT_CONFIG, loadConfig } from "../common/config/load-config.ts";
 import { startServer } from "../common/grpc/start-server.ts";
 import { createLogger } from "../common/log/create-logger.ts";
@@ -38,6 +39,13 @@ const clients = createServiceClients(
   { tracing, metrics, image: config.GANGLION_IMAGE },
 );
 const modelDoor = createMeshFetch(tls, "mcp-proxy");
+// The cache-hit share is cache_read over the sum of all three.
+const inputTokens = new Counter({
+  name: "ganglion_harness_input_tokens_total",
+  help: "Input tokens of model requests, by where they came from",
+  labelNames: ["source"],
+  registers: [metrics.registry],
+});
 const harness = new Harness({
   leases: createGrpcLeases(clients.session),
   ports: {
@@ -51,6 +59,7 @@ const harness = new Harness({
     tokens: createGrpcTokens(clients.binding),
     evaluator,
     openPreviews: (lease) => createGrpcPreviews(clients.session, lease),
+    countInput: (source, tokens) => inputTokens.inc({ source }, tokens),
   },
   logger,
   patience: {

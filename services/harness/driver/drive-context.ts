@@ -6,6 +6,7 @@ import type { McpServers } from "../ports/mcp-servers.ts";
 import type { Model } from "../ports/model.ts";
 import type { PermissionEvaluator } from "../ports/permission-evaluator.ts";
 import type { CacheShare } from "./cache-share.ts";
+import type { Checkpoints } from "./checkpoints.ts";
 import type { HandKeeper } from "./hand-keeper.ts";
 import type { PayloadReader } from "./payload-reader.ts";
 import type { SessionLog } from "./session-log.ts";
@@ -40,6 +41,7 @@ export interface DriveContext {
   token: TokenKeeper;
   payloads: PayloadReader;
   cacheShare: CacheShare;
+  checkpoints: Checkpoints;
   hand: HandKeeper;
   previews: Previews;
   logger: Logger;

@@ -42,6 +42,7 @@ export async function driveSession(
     if (action.type === "stop") return { reason: "over" };
     if (action.type === "wait") {
       const { position } = state;
+      ctx.checkpoints.offer(state);
       if ((await waitForInput(position)) === "linger_over") return { reason: "settled", position };
       continue;
     }

@@ -4,6 +4,7 @@ import type { Event } from "../../gen/ganglion/types/v1/event.ts";
 import { fold } from "../domain/fold.ts";
 import { emptyState, type SessionState } from "../domain/session-state.ts";
 import type { EventLog, HeldLease, NewEvent } from "../ports/event-log.ts";
+import { loadCheckpoint } from "./checkpoints.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
 
 /**
@@ -11,7 +12,7 @@ import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
  * lease's epoch. Whatever the driver knows it knows from the events folded here (law L1).
  */
 export class SessionLog {
-  readonly state: SessionState = emptyState();
+  #state: SessionState = emptyState();
   readonly lease: HeldLease;
   readonly #port: EventLog;
   readonly #signal: AbortSignal;
@@ -26,9 +27,18 @@ export class SessionLog {
     this.#signal = signal;
   }
 
-  /** Reads and folds what is there. */
-  async load(): Promise<void> {
-    for await (const event of this.#port.read(this.lease.sessionId, 0n, this.#signal)) this.#take(event);
+  /** What the log says, as far as it is folded. */
+  get state(): SessionState {
+    return this.#state;
+  }
+
+  /** Reads and folds what is there, from a kept fold on where there is one. Answers where that stood; 0 = none. */
+  async load(): Promise<bigint> {
+    const kept = await loadCheckpoint(this.#port, this.lease, this.#signal);
+    if (kept) this.#state = kept;
+    const from = this.state.position;
+    for await (const event of this.#port.read(this.lease.sessionId, from, this.#signal)) this.#take(event);
+    return from;
   }
 
   /** Keeps folding what others append, until the driver's signal. Rejects when the lease is lost. */

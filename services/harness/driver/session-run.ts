@@ -3,6 +3,7 @@ import { newTraceparent } from "../../common/telemetry/trace-context.ts";
 import type { HeldLease } from "../ports/event-log.ts";
 import type { Previews } from "../ports/leases.ts";
 import { CacheShare, type CountInput } from "./cache-share.ts";
+import { Checkpoints } from "./checkpoints.ts";
 import type { DriveContext, DrivePorts, Patience } from "./drive-context.ts";
 import { type DriveProgress, driveSession } from "./drive-session.ts";
 import { HandKeeper } from "./hand-keeper.ts";
@@ -69,7 +70,7 @@ export class SessionRun {
     try {
       // Beside each other: neither may make the first request wait for the other.
       ctx.token.prepare();
-      await ctx.log.load();
+      ctx.checkpoints.startFrom(await ctx.log.load(), ctx.log.state);
       this.progress.position = ctx.log.state.position;
       const lost = ctx.log.follow().then(
         () => new Promise<never>(() => {}),
@@ -94,6 +95,9 @@ export class SessionRun {
     } finally {
       this.#abort.abort(new LeaseLost("the run is over"));
       ctx.previews.close();
+      const share = ctx.cacheShare.value;
+      if (share !== undefined)
+        this.#logger.info({ cache_hit_share: Number(share.toFixed(3)) }, "the run is over");
     }
   }
 
@@ -118,6 +122,7 @@ export class SessionRun {
       token: new TokenKeeper(this.#ports.tokens, this.lease, signal),
       hand: new HandKeeper(this.#ports.hands, log, traceparent, this.#patience.callMs),
       payloads: new PayloadReader(this.#ports.log),
+      checkpoints: new Checkpoints(this.#ports.log, this.lease, this.#logger, signal),
       cacheShare: new CacheShare(this.#ports.countInput ?? (() => {})),
       previews: this.#ports.openPreviews(this.lease),
       logger: this.#logger,

@@ -49,7 +49,8 @@ function write(key: string, value: unknown): unknown {
   if (key === "stopDetailsJson") return undefined;
   if (key === "calls" && Array.isArray(value)) return value.map((call: { id: string }) => call.id ?? call);
   // Documents as the text they are.
-  if ((key === "value" || key === "inputJson") && isBuffer(value)) return Buffer.from(value.data).toString("utf8");
+  if ((key === "value" || key === "inputJson") && isBuffer(value))
+    return Buffer.from(value.data).toString("utf8");
   return typeof value === "bigint" ? String(value) : value;
 }
 

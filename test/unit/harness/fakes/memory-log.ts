@@ -126,6 +126,7 @@ export class MemoryLog implements EventLog {
 
   async writeCheckpoint(_lease: HeldLease, _format: string, checkpoint: StoredCheckpoint): Promise<void> {
     this.checkpoint = checkpoint;
+    for (const wake of [...this.#waiting]) wake();
   }
 
   /** Resolves once the condition holds. */

@@ -1,0 +1,84 @@
+import { promisify } from "node:util";
+import { deflate, inflate } from "node:zlib";
+import type { Logger } from "../../common/log/create-logger.ts";
+import { CHECKPOINT_FORMAT, parseState, serializeState } from "../domain/checkpoint.ts";
+import type { SessionState } from "../domain/session-state.ts";
+import type { EventLog, HeldLease } from "../ports/event-log.ts";
+
+/** A log that is shorter is read faster than its checkpoint. */
+const WORTH_EVENTS = 200;
+/** The session service takes no more. */
+const MAX_BYTES = 3 * 1024 * 1024;
+const MAX_STATE_BYTES = 512 * 1024 * 1024;
+
+const pack = promisify(deflate);
+const unpack = promisify(inflate);
+
+/** Reads the newest fold that is kept; undefined when there is none that can be used, whatever the reason. */
+export async function loadCheckpoint(
+  port: EventLog,
+  lease: HeldLease,
+  signal: AbortSignal,
+): Promise<SessionState | undefined> {
+  if (lease.headPosition < BigInt(WORTH_EVENTS)) return undefined;
+  try {
+    const stored = await port.readCheckpoint(lease.sessionId, CHECKPOINT_FORMAT, signal);
+    if (!stored || stored.position > lease.headPosition) return undefined;
+    const state = parseState(await unpack(stored.data, { maxOutputLength: MAX_STATE_BYTES }));
+    return state?.position === stored.position ? state : undefined;
+  } catch {
+    // A cache: whatever is wrong with it, the log has everything.
+    return undefined;
+  }
+}
+
+/** Keeps folds of one session while nothing else is to do, so that the next brain need not read the whole log. */
+export class Checkpoints {
+  readonly #port: EventLog;
+  readonly #lease: HeldLease;
+  readonly #logger: Logger;
+  readonly #signal: AbortSignal;
+  #last: bigint | undefined;
+  #summaryAt: bigint | undefined;
+  #isBusy = false;
+
+  constructor(port: EventLog, lease: HeldLease, logger: Logger, signal: AbortSignal) {
+    this.#port = port;
+    this.#lease = lease;
+    this.#logger = logger;
+    this.#signal = signal;
+  }
+
+  /** Says what a checkpoint that was loaded stands at; 0 = none was. */
+  startFrom(position: bigint, state: SessionState): void {
+    this.#last = position;
+    this.#summaryAt = state.summary?.position;
+  }
+
+  /** Keeps the state if it is worth it. Never waits and never fails: what is written is of this moment. */
+  offer(state: SessionState): void {
+    if (this.#isBusy || state.position < BigInt(WORTH_EVENTS)) return;
+    const since = state.position - (this.#last ?? 0n);
+    // A state that grows is written down less often, so that all of it together stays cheap.
+    const worth = BigInt(Math.max(WORTH_EVENTS, Math.floor(state.turns.length / 20)));
+    const isCompacted = state.summary?.position !== this.#summaryAt;
+    if (since < worth && !isCompacted) return;
+    const { position } = state;
+    this.#last = position;
+    this.#summaryAt = state.summary?.position;
+    const written = serializeState(state);
+    if (!written) return;
+    this.#isBusy = true;
+    this.#keep(position, written)
+      .catch((error: unknown) => this.#logger.debug({ err: error }, "no checkpoint was kept"))
+      .finally(() => {
+        this.#isBusy = false;
+      });
+  }
+
+  async #keep(position: bigint, written: Buffer): Promise<void> {
+    const data = await pack(written, { level: 3 });
+    if (data.length > MAX_BYTES) return;
+    await this.#port.writeCheckpoint(this.#lease, CHECKPOINT_FORMAT, { position, data }, this.#signal);
+  }
+}
