@@ -38,6 +38,10 @@ export const wakeBenchmark: Benchmark<MeshStand> = {
       await writer.fill(sessionId, 1_000);
       await wake(log, sessionId);
     }
+    const empty: number[] = [];
+    for (const sessionId of await stand.createSessions(WARM_UP, AGENT))
+      empty.push(await wake(log, sessionId));
+    say(`wake: a log of nothing takes ${median(empty).toFixed(1)} ms`);
     for (const { name, events, sessions } of LENGTHS) {
       if (!picked.has(warmFigure(name)) && !picked.has(coldFigure(name))) continue;
       const ids = await stand.createSessions(sessions, AGENT);
