@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { CliError, EXIT } from "../terminal/exit-codes.ts";
 import { askSupervisor } from "../up/control-socket.ts";
 import { installLine, installPackages, missingPackages } from "../up/debian-packages.ts";
+import { readEvaluator } from "../up/evaluator-module.ts";
 import { launchSupervisor } from "../up/launch-supervisor.ts";
 import { meshFiles } from "../up/mesh-files.ts";
 import { MAX_SESSION_REPLICAS } from "../up/mesh-services.ts";
@@ -26,6 +27,8 @@ export const up: Command = {
     "private addresses or this machine; none by default.",
     "--model-prices names a JSON file with what models cost (services/session/README.md); only models in it can have",
     "a budget.",
+    "--evaluator names a JavaScript module, one file, that decides on calls under the permission policy auto",
+    "(services/harness/README.md); without it the built-in rules do.",
   ],
   options: {
     "rest-port": { type: "string", default: "7400" },
@@ -35,6 +38,7 @@ export const up: Command = {
     "scripted-model-url": { type: "string" },
     "allow-http-hosts": { type: "string" },
     "model-prices": { type: "string" },
+    evaluator: { type: "string" },
     foreground: { type: "boolean", default: false },
   },
   arity: [0, 0],
@@ -52,6 +56,7 @@ async function runUp(invocation: Invocation): Promise<number> {
   }
   const file = options["model-prices"];
   const modelPrices = typeof file === "string" ? readModelPrices(file) : undefined;
+  const evaluator = typeof options.evaluator === "string" ? readEvaluator(options.evaluator) : undefined;
   const progress = terminal.progress();
   ensurePackages((what) => progress.set(what));
   const begun = new Map<string, number>();
@@ -68,6 +73,7 @@ async function runUp(invocation: Invocation): Promise<number> {
           : {}),
         allowHttpHosts: String(options["allow-http-hosts"] ?? ""),
         ...(modelPrices === undefined ? {} : { modelPrices }),
+        ...(evaluator === undefined ? {} : { evaluator }),
         ...outsideServers(process.env, (path) => readFileSync(path, "utf8")),
       },
       (line) => {

@@ -1,6 +1,7 @@
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
 import { type DelegatedCgroup, delegateCgroup, removeCgroup } from "./delegated-cgroup.ts";
+import { evaluatorSetting } from "./evaluator-module.ts";
 import { firstLogins } from "./first-logins.ts";
 import type { KeptServer, LaunchedServer } from "./kept-server.ts";
 import { ManagedProcess, type ProcessSpec } from "./managed-process.ts";
@@ -206,6 +207,7 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
         forbiddenEndpoints: ownEndpoints(ports),
         modelPrices:
           instance.service === "session" ? modelPricesSetting(options.state, options.modelPrices) : {},
+        evaluator: instance.service === "harness" ? evaluatorSetting(options.state, options.evaluator) : {},
         sandbox: instance.service === "sandbox" ? sandboxSettings(this.#context, this.#cgroup) : {},
       }),
       ...(isProxy || login ? { bootstrap } : {}),

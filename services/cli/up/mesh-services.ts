@@ -59,6 +59,7 @@ export interface EnvironmentContext {
   readonly forbiddenEndpoints: readonly string[];
   readonly sandbox: Record<string, string>;
   readonly modelPrices: Record<string, string>;
+  readonly evaluator: Record<string, string>;
 }
 
 /** serviceEnvironment says what a service gets to know of the others. */
@@ -73,6 +74,7 @@ export function serviceEnvironment(
     forbiddenEndpoints,
     sandbox,
     modelPrices,
+    evaluator,
   }: EnvironmentContext,
 ): Record<string, string> {
   const allOf = (wanted: ServiceInstance["service"]) =>
@@ -100,7 +102,7 @@ export function serviceEnvironment(
     case "sandbox":
       return { GANGLION_SESSION_ADDR: addresses.GANGLION_SESSION_ADDR, ...sandbox };
     case "harness":
-      return { ...addresses, GANGLION_PROXY_HTTP_ADDR: at("mcp-proxy-http") };
+      return { ...addresses, ...evaluator, GANGLION_PROXY_HTTP_ADDR: at("mcp-proxy-http") };
     case "gateway":
       return {
         ...addresses,

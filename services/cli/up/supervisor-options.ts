@@ -20,6 +20,8 @@ export interface SupervisorOptions {
   readonly allowHttpHosts: string;
   /** Text of the operator's price list of models; absent: no model has a price. */
   readonly modelPrices?: string;
+  /** Source of the operator's evaluator for the permission policy "auto"; absent: the built-in one. */
+  readonly evaluator?: string;
   /** A PostgreSQL to use instead of the embedded one. */
   readonly postgres?: ExternalPostgres;
   /** A Vault to use instead of the embedded one. */

@@ -21,6 +21,7 @@ describe("the mesh's own endpoints", () => {
       forbiddenEndpoints: ownEndpoints(ports),
       sandbox: {},
       modelPrices: {},
+      evaluator: {},
     });
     const told = new Set(GANGLION_PROXY_FORBIDDEN_ENDPOINTS?.split(","));
     for (const name of names) assert.equal(told.has(at(name)), name !== "scripted-model", name);
@@ -30,7 +31,13 @@ describe("the mesh's own endpoints", () => {
     const services = servicesOf(3);
     const context = { services, at: (name: string) => name, postgres: {}, scriptedModelUrl: undefined };
     for (const service of ["harness", "gateway", "sandbox", "mcp-proxy"] as const) {
-      const more = { allowHttpHosts: "", forbiddenEndpoints: [], sandbox: {}, modelPrices: {} };
+      const more = {
+        allowHttpHosts: "",
+        forbiddenEndpoints: [],
+        sandbox: {},
+        modelPrices: {},
+        evaluator: {},
+      };
       const { GANGLION_SESSION_ADDR } = serviceEnvironment(service, { ...context, ...more });
       assert.equal(GANGLION_SESSION_ADDR, "session-1,session-2,session-3", service);
     }
