@@ -6,7 +6,7 @@ import { simulate } from "./simulate.ts";
 const WITHIN = 1000;
 
 describe("the simulator can fail", function () {
-  this.timeout(120_000);
+  this.timeout(600_000);
 
   for (const [mutation, sign] of Object.entries(MUTATIONS)) {
     it(`notices ${mutation}: ${sign.words}`, async () => {

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { intercepted } from "./core/intercept.ts";
 import { type Outcome, simulate } from "./simulate.ts";
+
+const run = promisify(execFile);
 
 /** Seeds that once broke something. What they found has a unit test of its own; a seed means less as the code moves on. */
 const FOUND: readonly { seed: number; was: string }[] = [
@@ -17,7 +21,7 @@ const first = Number(process.env.FIRST_SEED ?? 1);
 const count = process.env.SOAK ? Number(process.env.SEEDS ?? SOAK_SEEDS) : Number(process.env.SEEDS ?? SEEDS);
 
 describe("the simulated mesh", function () {
-  this.timeout(120_000);
+  this.timeout(600_000);
 
   if (only !== undefined) {
     it(`keeps the laws with seed ${only}`, async () => {
@@ -41,7 +45,7 @@ describe("the simulated mesh", function () {
 });
 
 describe("the simulator", function () {
-  this.timeout(60_000);
+  this.timeout(300_000);
 
   it("does the same twice with the same seed, line by line", async () => {
     for (const seed of [3, 14, 159, 265, 358]) {
@@ -50,6 +54,13 @@ describe("the simulator", function () {
       assert.deepEqual(other.trace, one.trace, `seed ${seed}`);
       assert.equal(other.traceHash, one.traceHash);
     }
+  });
+
+  it("does the same in another process", async () => {
+    const url = new URL("simulate.ts", import.meta.url).href;
+    const code = `const { simulate } = await import("${url}"); console.log((await simulate(92)).traceHash);`;
+    const { stdout } = await run(process.execPath, ["--input-type=module", "-e", code]);
+    assert.equal(stdout.trim(), (await simulate(92)).traceHash);
   });
 
   it("does something else with another seed", async () => {

@@ -39,7 +39,8 @@ function judge(call: KnownCall, count: number, isCalm: boolean): string[] {
   if (count > 1 && !call.isRepeatable) faults.push(`took effect ${count} times`);
   if (count > 0 && !call.isAllowed) faults.push("took effect and was not allowed");
   if (outcome === OUTCOME.NOT_RUN && count > 0) faults.push("took effect and is said not to have run");
-  if (outcome === OUTCOME.COMPLETED && count === 0) faults.push("is said to have run and took no effect");
+  if (outcome === OUTCOME.COMPLETED && count === 0 && call.nonce !== undefined)
+    faults.push("is said to have run and took no effect");
   const isVague = outcome === OUTCOME.UNKNOWN || outcome === OUTCOME.CANCELLED;
   if (isVague && isCalm) faults.push("has no certain outcome although nothing went wrong");
   return faults;

@@ -24,8 +24,31 @@ const AGENT = {
   mcp_servers: [{ name: "srv", url: "https://mcp.example" }],
 };
 
+/** How a session fills the model's window, and with which options. */
+export interface SimStrategy {
+  name: string;
+  options: Record<string, number>;
+  /** False when the model may be shown less than all that was said. */
+  showsAll: boolean;
+}
+
+const SMALL_WINDOW = { window_tokens: 4000, compact_at_tokens: 400, keep_tokens: 120 };
+
+/** All of them, with windows small enough to fill. */
+export const STRATEGIES: readonly SimStrategy[] = [
+  { name: "full/1", options: {}, showsAll: true },
+  { name: "trim/1", options: { keep_turns: 1, step_turns: 1, min_bytes: 10 }, showsAll: true },
+  { name: "compaction/1", options: SMALL_WINDOW, showsAll: false },
+  { name: "cache-stable/1", options: SMALL_WINDOW, showsAll: false },
+];
+
 /** Makes a session, bound and with its first event. */
-export function newSession(database: SimDatabase, tables: ProxyTables, mac: RowMac): string {
+export function newSession(
+  database: SimDatabase,
+  tables: ProxyTables,
+  mac: RowMac,
+  strategy: SimStrategy,
+): string {
   const sessionId = newId("sesn");
   const workspaceId = "wrkspc_default";
   database.sessions.set(sessionId, {
@@ -42,6 +65,8 @@ export function newSession(database: SimDatabase, tables: ProxyTables, mac: RowM
     environmentJson: Buffer.from("{}"),
     vaultIds: [],
     workspaceId,
+    contextStrategy: strategy.name,
+    contextOptionsJson: Buffer.from(JSON.stringify(strategy.options)),
   };
   const event = Event.fromPartial({ body: { $case: "ganglionSessionCreated", value } });
   appendRow(database, {

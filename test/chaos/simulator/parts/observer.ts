@@ -11,13 +11,16 @@ import type { SimDatabase } from "./sim-database.ts";
 /** Follows a session's log in the database itself: what the users of the simulation see, and what the checks go by. */
 export class Observer {
   readonly sessionId: string;
+  readonly showsAll: boolean;
   readonly events: Event[] = [];
   readonly state: SessionState = emptyState();
   readonly #database: SimDatabase;
   #next: Action["type"] = "stop";
 
-  constructor(database: SimDatabase, sessionId: string) {
+  /** `showsAll`: the model is shown all that was said, however long ago. */
+  constructor(database: SimDatabase, sessionId: string, showsAll: boolean) {
     this.#database = database;
+    this.showsAll = showsAll;
     this.sessionId = sessionId;
   }
 

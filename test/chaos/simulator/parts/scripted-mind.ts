@@ -1,4 +1,5 @@
 import { mcpModelName } from "../../../../services/harness/domain/mcp-tool-names.ts";
+import { SESSION_LOG } from "../../../../services/harness/domain/session-log-tool.ts";
 import type { Answer, AnswerBlock } from "../../../../services/harness/ports/model.ts";
 import { checkConversation, type Message } from "../checks/check-conversation.ts";
 import type { Random } from "../core/random.ts";
@@ -13,7 +14,14 @@ export interface TimedPiece {
 /** What a user says when the model shall answer in words at once. */
 export const LAST_WORDS = "These are my last words";
 
-const TOOLS = ["bash", "write", "ask_human", mcpModelName("srv", "act"), mcpModelName("srv", "look")];
+const TOOLS = [
+  SESSION_LOG,
+  "bash",
+  "write",
+  "ask_human",
+  mcpModelName("srv", "act"),
+  mcpModelName("srv", "look"),
+];
 
 /** How difficult the model is. */
 export interface Mood {
@@ -41,13 +49,19 @@ export class ScriptedMind {
 
   answer(sessionId: string, body: Buffer): TimedPiece[] {
     this.asked += 1;
-    const { messages } = JSON.parse(body.toString("utf8")) as { messages: Message[] };
-    this.newest.set(sessionId, messages);
+    const { messages, system = "" } = JSON.parse(body.toString("utf8")) as {
+      messages: Message[];
+      system?: string;
+    };
+    // A request for a summary is no part of the conversation.
+    const isSummary = system !== "";
+    if (!isSummary) this.newest.set(sessionId, messages);
     for (const fault of checkConversation(messages)) this.faults.push(`${sessionId}: ${fault}`);
     const random = this.#random;
     const firstMs = random.between(1, 300);
     if (random.chance(this.mood.failure)) return [{ afterMs: firstMs, piece: this.#failure() }];
-    const whole = this.#answerTo(messages);
+    const summary = answer("end_turn", [text(0, `Summary ${this.asked}.`)]);
+    const whole = isSummary ? summary : this.#answerTo(messages);
     const blocks: TimedPiece[] = whole.blocks.map(({ index, type }, i) => ({
       afterMs: i === 0 ? firstMs : random.between(0, 120),
       piece: { kind: "block", index, type },
@@ -94,7 +108,8 @@ export class ScriptedMind {
     const name = random.chance(0.03) ? "no_such_tool" : random.pick(TOOLS);
     const afterMs = Math.floor(random.next() * random.next() * this.mood.toolMs);
     const beforeMs = Math.floor(random.next() * random.next() * this.mood.toolMs);
-    const input = { nonce: `n${this.asked}-${index}`, beforeMs, afterMs };
+    const script = { nonce: `n${this.asked}-${index}`, beforeMs, afterMs };
+    const input = name === SESSION_LOG ? { limit: 3 } : script;
     const inputJson = random.chance(0.02) ? '{"nonce":"n' : JSON.stringify(input);
     // Unique in its answer only, as some providers do it.
     const providerCallId = `call_${index}`;

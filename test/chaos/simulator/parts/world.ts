@@ -7,7 +7,7 @@ import { currentProcess, SimProcess, VirtualTime } from "../core/virtual-time.ts
 import { type BrainRules, bootBrain } from "./brain.ts";
 import { Effects } from "./effects.ts";
 import type { Mutation } from "./mutations.ts";
-import { newSession } from "./new-session.ts";
+import { newSession, STRATEGIES } from "./new-session.ts";
 import { Observer } from "./observer.ts";
 import { bootProxy } from "./proxy-host.ts";
 import { ProxyTables } from "./proxy-tables.ts";
@@ -108,11 +108,12 @@ export class World {
       this.brains.push(part);
     }
     for (let i = 1; i <= plan.sessions; i++) {
-      const sessionId = currentProcess.run(outside, () => newSession(database, tables, mac));
-      const observer = new Observer(database, sessionId);
+      const strategy = this.random.pick(STRATEGIES);
+      const sessionId = currentProcess.run(outside, () => newSession(database, tables, mac, strategy));
+      const observer = new Observer(database, sessionId, strategy.showsAll);
       this.observers.push(observer);
       this.users.push(new User(new SimProcess(time, `user-${i}`), network, observer));
-      trace.say(`user-${i} has ${sessionId}`);
+      trace.say(`user-${i} has ${sessionId} with ${strategy.name}`);
     }
     for (const part of [...this.servers, ...this.sandboxes, ...this.brains]) part.boot();
   }
