@@ -20,6 +20,7 @@ const SEED = number("SEED", randomInt(2 ** 31));
 /** A hand is a jail with a Node process of its own: the machine holds some dozens beside the mesh. */
 const HANDS = number("HANDS", isSoak ? 40 : 25);
 const KILLS = isSoak ? { minMs: 2_000, maxMs: 6_000 } : { minMs: 1_500, maxMs: 4_000 };
+const PROGRESS_MS = 60_000;
 const LIMIT_MS = isSoak ? 3 * 3_600_000 : 240_000;
 
 describe(`${SESSIONS} sessions of ${TURNS} turns, while random parts are killed`, function () {
@@ -44,6 +45,11 @@ describe(`${SESSIONS} sessions of ${TURNS} turns, while random parts are killed`
     const killer = new Killer(field.mesh, random, KILLS);
     const killing = killer.run();
     const begun = performance.now();
+    const progress = setInterval(() => {
+      const turns = jobs.reduce((sum, { turnsDone }) => sum + turnsDone, 0);
+      const minutes = ((performance.now() - begun) / 60_000).toFixed(0);
+      console.error(`${turns} of ${SESSIONS * TURNS} turns and ${killer.total} kills after ${minutes} min`);
+    }, PROGRESS_MS);
     let seconds = 0;
     try {
       await Promise.all(jobs.map((job) => job.run(TURNS)));
@@ -53,6 +59,7 @@ describe(`${SESSIONS} sessions of ${TURNS} turns, while random parts are killed`
       console.log(`${done} of ${SESSIONS} jobs were done; kills: ${JSON.stringify(killer.kills)}`);
       throw error;
     } finally {
+      clearInterval(progress);
       killer.stop();
       await killing;
     }
