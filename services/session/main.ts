@@ -12,8 +12,9 @@ import { Event } from "../gen/ganglion/types/v1/event.ts";
 import { ProxyBindings } from "./clients/proxy-bindings.ts";
 import { ReplicaPreviews } from "./clients/replica-previews.ts";
 import { sessionFields } from "./config.ts";
+import { averageBytes, combinedEffect } from "./domain/append.ts";
 import { Feeds } from "./live/feeds.ts";
-import { HintChannel } from "./live/hint-channel.ts";
+import { HintChannel, type Runnable } from "./live/hint-channel.ts";
 import { Housekeeping } from "./live/housekeeping.ts";
 import { RunnableMonitor } from "./live/runnable-monitor.ts";
 import { advertisedAddress } from "./previews/advertised-address.ts";
@@ -27,11 +28,12 @@ import { loadEventRules } from "./rpc/load-event-rules.ts";
 import { sessionService } from "./rpc/session-service.ts";
 import { PgAgentStore } from "./store/agent-store.ts";
 import { PgApiKeyStore } from "./store/api-key-store.ts";
+import type { Fresh } from "./store/append-store.ts";
 import { PgCheckpointStore } from "./store/checkpoint-store.ts";
 import { connectionSource } from "./store/connection-source.ts";
 import { Database } from "./store/database.ts";
 import { PgEnvironmentStore } from "./store/environment-store.ts";
-import { encodeNewEvent } from "./store/event-codec.ts";
+import { decodeFreshEvents, encodeNewEvent } from "./store/event-codec.ts";
 import { PgForkStore } from "./store/fork-store.ts";
 import { PgLeaseStore } from "./store/lease-store.ts";
 import { PgLogStore } from "./store/log-store.ts";
@@ -64,12 +66,26 @@ const source = connectionSource(
 const database = new Database(source, config.GANGLION_DB_POOL_SIZE);
 const actor = { role: Role.ROLE_SESSION, subject: tls.identity().uri };
 
+const hint = (runnableNow: Runnable) => {
+  if (runnableNow !== "no") runnable.hint(runnableNow === "held");
+};
 const announce = (sessionId: string, isRunnable: boolean) => {
   feeds.wake(sessionId);
-  if (isRunnable) runnable.hint();
-  hints.send({ sessionId, isRunnable });
+  hint(isRunnable ? "free" : "no");
+  hints.send({ sessionId, runnable: isRunnable ? "free" : "no" });
 };
-const logStore = new PgLogStore(database, announce);
+const onAppended = (fresh: Fresh) => {
+  const { sessionId, events } = fresh.append;
+  const effect = combinedEffect(events);
+  const isRunnable = effect.runnable === true;
+  const runnableNow = !isRunnable ? "no" : fresh.isHeld ? "held" : "free";
+  hint(runnableNow);
+  // The end of a session ends its watches, which is the reader's to do.
+  if (effect.status === "terminated") feeds.wake(sessionId);
+  else feeds.offer(sessionId, () => decodeFreshEvents(fresh), averageBytes(events));
+  hints.send({ sessionId, runnable: runnableNow });
+};
+const logStore = new PgLogStore(database, onAppended);
 const leases = new PgLeaseStore(database, config.GANGLION_HEARTBEAT_TTL_MS, {
   actor,
   acquired: (owner, epoch, isTakeover) =>
@@ -81,9 +97,9 @@ const leases = new PgLeaseStore(database, config.GANGLION_HEARTBEAT_TTL_MS, {
 const hints: HintChannel = new HintChannel(
   source,
   {
-    onHint: ({ sessionId, isRunnable }) => {
+    onHint: ({ sessionId, runnable: runnableNow }) => {
       feeds.wake(sessionId);
-      if (isRunnable) runnable.hint();
+      hint(runnableNow);
     },
     onPublished: (sessionId, address) => remotePreviews.published(sessionId, address),
     onGap: () => {

@@ -1,4 +1,5 @@
 import type { Preview } from "../../gen/ganglion/session/v1/session_service.ts";
+import type { Event } from "../../gen/ganglion/types/v1/event.ts";
 import type { LogStore } from "../ports/log-store.ts";
 import { SessionFeed } from "./session-feed.ts";
 
@@ -39,6 +40,12 @@ export class Feeds {
   /** Something may have happened to a session. */
   wake(sessionId: string): void {
     this.#feeds.get(sessionId)?.wake();
+  }
+
+  /** This process appended something that is durable now; `events` is asked only where somebody watches. */
+  offer(sessionId: string, events: () => readonly Event[], bytesEach: number): void {
+    const feed = this.#feeds.get(sessionId);
+    if (feed && !feed.isIdle) feed.offer(events(), bytesEach);
   }
 
   /** Something may have happened to any session. */

@@ -6,16 +6,22 @@ import { type ConnectionSource, connectionConfig } from "../store/database.ts";
 const CHANNEL = "ganglion_session";
 // The limit is 7,999 bytes; ids are ASCII. [M27]
 const MAX_PAYLOAD = 7_500;
-const PUBLISHED = "@";
 const MAX_PENDING = 10_000;
 const HEARTBEAT_MS = 5_000;
 const QUERY_TIMEOUT_MS = 5_000;
 
+/** Whether there is something to lease: no, at once, or only if the one who holds the session is dead. */
+export type Runnable = "no" | "free" | "held";
+
 /** That something happened to a session. Only a hint: whoever hears it reads by position. */
 export interface Hint {
   readonly sessionId: string;
-  readonly isRunnable: boolean;
+  readonly runnable: Runnable;
 }
+
+const MARKS: Readonly<Record<Runnable, string>> = { no: "-", free: "+", held: "~" };
+const PUBLISHED = "@";
+const BY_MARK = new Map((Object.keys(MARKS) as Runnable[]).map((name) => [MARKS[name], name]));
 
 /** Who hears hints of every process, and when some may have been missed. */
 export interface HintListener {
@@ -34,7 +40,7 @@ export class HintChannel {
   readonly #source: ConnectionSource;
   readonly #listener: HintListener;
   readonly #log: Logger;
-  readonly #pending = new Map<string, boolean>();
+  readonly #pending = new Map<string, Runnable>();
   readonly #published = new Map<string, string>();
   #client: pg.Client | undefined;
   #isSending = false;
@@ -58,9 +64,10 @@ export class HintChannel {
   }
 
   /** Tells every process, this one excepted (its callers know already). */
-  send({ sessionId, isRunnable }: Hint): void {
-    if (this.#pending.size >= MAX_PENDING && !this.#pending.has(sessionId)) return;
-    this.#pending.set(sessionId, isRunnable || this.#pending.get(sessionId) === true);
+  send({ sessionId, runnable }: Hint): void {
+    const waiting = this.#pending.get(sessionId);
+    if (this.#pending.size >= MAX_PENDING && waiting === undefined) return;
+    this.#pending.set(sessionId, waiting === undefined ? runnable : stronger(waiting, runnable));
     void this.#flush();
   }
 
@@ -89,7 +96,10 @@ export class HintChannel {
     });
     client.on("error", () => this.#lose(client));
     client.on("end", () => this.#lose(client));
-    client.on("notification", ({ payload }) => this.#receive(payload ?? ""));
+    client.on("notification", ({ processId, payload }) => {
+      // What this process said itself comes back as well; it has acted on it already.
+      if (processId !== (client as unknown as { processID?: number }).processID) this.#receive(payload ?? "");
+    });
     try {
       await client.connect();
       await client.query(`LISTEN ${CHANNEL}`);
@@ -155,8 +165,8 @@ export class HintChannel {
 
   #take(): string {
     let payload = "";
-    for (const [sessionId, isRunnable] of this.#pending) {
-      const line = `${isRunnable ? "+" : "-"}${sessionId}\n`;
+    for (const [sessionId, runnable] of this.#pending) {
+      const line = `${MARKS[runnable]}${sessionId}\n`;
       if (payload.length + line.length > MAX_PAYLOAD) break;
       payload += line;
       this.#pending.delete(sessionId);
@@ -177,7 +187,12 @@ export class HintChannel {
         if (address !== "") this.#listener.onPublished(sessionId, address);
         continue;
       }
-      if (line.length > 1) this.#listener.onHint({ sessionId: line.slice(1), isRunnable: line[0] === "+" });
+      const runnable = BY_MARK.get(line[0] ?? "");
+      if (runnable) this.#listener.onHint({ sessionId: line.slice(1), runnable });
     }
   }
+}
+
+function stronger(a: Runnable, b: Runnable): Runnable {
+  return a === "free" || b === "free" ? "free" : b === "no" ? a : b;
 }

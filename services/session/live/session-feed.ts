@@ -11,7 +11,8 @@ const RETRY_MS = 500;
 
 /**
  * The one reader of a session's live end in this process; it feeds all the session's watchers. Woken by a hint or by
- * a slow look, it reads by position from where it is, so a lost or early hint changes nothing but the delay.
+ * a slow look, it reads by position from where it is, so a lost or early hint changes nothing but the delay. What this
+ * process itself appended is handed on at once when it is what comes next.
  */
 export class SessionFeed {
   readonly sessionId: string;
@@ -64,6 +65,19 @@ export class SessionFeed {
     if (!this.#isPumping) void this.#pump();
   }
 
+  /**
+   * Takes events that this process has just appended, and are durable, without reading them again. What does not follow
+   * on the feed's position is read instead: something else was appended in between.
+   */
+  offer(events: readonly Event[], bytesEach: number): void {
+    if (this.isIdle) return;
+    if (events[0]?.position !== this.#position + 1n) {
+      this.wake();
+      return;
+    }
+    this.#hand(events, bytesEach);
+  }
+
   /** Hands a preview to the watchers, unless its event is already stored. */
   preview(preview: Preview): void {
     if (this.#recentIds.has(preview.eventId)) return;
@@ -107,13 +121,17 @@ export class SessionFeed {
       return;
     }
     const bytes = Math.ceil(slice.bytes / Math.max(1, slice.events.length));
-    for (const event of slice.events) {
-      this.#remember(event.id);
-      this.#position = event.position;
-      for (const watcher of this.#watchers) watcher.event(event, bytes);
-    }
+    this.#hand(slice.events, bytes);
     if (slice.hasMore) this.#isWoken = true;
     else if (slice.status === "terminated") this.#finish(false);
+  }
+
+  #hand(events: readonly Event[], bytesEach: number): void {
+    for (const event of events) {
+      this.#remember(event.id);
+      this.#position = event.position;
+      for (const watcher of this.#watchers) watcher.event(event, bytesEach);
+    }
   }
 
   #remember(id: string): void {

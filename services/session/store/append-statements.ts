@@ -27,7 +27,8 @@ export const APPEND_ONE: Statement = {
       AND ($3::text IS NULL OR (s.owner = $3 AND s.epoch = $4::bigint))
       AND ($5::bigint IS NULL OR s.head = $5::bigint)
       AND NOT ($25::boolean AND s.is_budget_paused)
-    RETURNING s.workspace_id, s.session_id, s.head, s.head - $7::bigint AS base, clock_timestamp() AS at
+    RETURNING s.workspace_id, s.session_id, s.head, s.head - $7::bigint AS base, clock_timestamp() AS at,
+      s.owner IS NOT NULL AS held
   ), stored AS (
     INSERT INTO session.events (${EVENT_COLUMNS})
     SELECT m.workspace_id, m.session_id, m.base + e.ord, e.event_id, e.type, e.thread_id, coalesce($4::bigint, 0),
@@ -36,7 +37,7 @@ export const APPEND_ONE: Statement = {
     FROM moved m, unnest($14::text[], $15::text[], $16::text[], $17::text[], $18::boolean[], $19::int[], $20::int[])
       WITH ORDINALITY AS e(event_id, type, thread_id, traceparent, may_ignore, start, size, ord)
   )
-  SELECT head, at FROM moved`,
+  SELECT head, at, held FROM moved`,
 };
 
 /** Values of APPEND_ONE. */
@@ -88,7 +89,7 @@ export const APPEND_MANY: Statement = {
     ORDER BY s.session_id FOR UPDATE
   ), allowed AS MATERIALIZED (
     SELECT c.*, l.workspace_id, l.head + sum(c.n) OVER (PARTITION BY l.session_id ORDER BY c.ord) AS head,
-      clock_timestamp() AS at
+      clock_timestamp() AS at, l.owner IS NOT NULL AS held
     FROM locked l JOIN call c ON c.session_id = l.session_id
     WHERE (c.scope IS NULL OR c.scope = l.workspace_id)
       AND (c.owner IS NULL OR (c.owner = l.owner AND c.epoch = l.epoch))
@@ -128,7 +129,7 @@ export const APPEND_MANY: Statement = {
       WITH ORDINALITY AS e(ord, nth, event_id, type, thread_id, traceparent, may_ignore, start, size, row)
     JOIN allowed a ON a.ord = e.ord
   )
-  SELECT ord::int AS ord, head::bigint AS head, at FROM allowed`,
+  SELECT ord::int AS ord, head::bigint AS head, at, held FROM allowed`,
 };
 
 /** Values of APPEND_MANY. */

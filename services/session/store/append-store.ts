@@ -11,21 +11,28 @@ const GROUP_MAX_BYTES = 1 << 20;
 const MAX_ATTEMPTS = 5;
 const LANES = 3;
 
+/** What was appended by this process and is durable now. */
+export interface Fresh {
+  /** With the events that are new, all of them. */
+  readonly append: Append;
+  readonly head: bigint;
+  /** The database's text of the time. */
+  readonly at: string;
+  /** Whether somebody holds the session; one who is dead counts too. */
+  readonly isHeld: boolean;
+}
+
 /** Outcome of one try; undefined = the statement refused it or it clashed, and nothing was written. */
-type Try = Appended | undefined;
+type Try = (Appended & Pick<Fresh, "at" | "isHeld">) | undefined;
 
 /** Appends events: dense, atomic, fenced and idempotent (laws L2, L3). */
 export class AppendStore {
   readonly #database: Database;
-  readonly #onAppended: (sessionId: string, head: bigint, runnable: boolean) => void;
+  readonly #onAppended: (fresh: Fresh) => void;
   readonly #group: GroupCommit<Append, Try>;
 
   /** `lanes` is how many statements may run at a time: fewer make larger groups, more hide the commit's latency. */
-  constructor(
-    database: Database,
-    onAppended: (sessionId: string, head: bigint, runnable: boolean) => void,
-    lanes = LANES,
-  ) {
+  constructor(database: Database, onAppended: (fresh: Fresh) => void, lanes = LANES) {
     this.#database = database;
     this.#onAppended = onAppended;
     this.#group = new GroupCommit<Append, Try>({
@@ -43,9 +50,10 @@ export class AppendStore {
     let known = new Map<string, StoredAt>();
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const rest = append.events.filter(({ id }) => !known.has(id));
-      const done = await this.#try({ ...append, events: rest }, signal);
+      const fresh = rest.length === append.events.length ? append : { ...append, events: rest };
+      const done = await this.#try(fresh, signal);
       if (done) {
-        this.#onAppended(append.sessionId, done.head, combinedEffect(rest).runnable === true);
+        this.#onAppended({ append: fresh, head: done.head, at: done.at, isHeld: done.isHeld });
         return merge(append, done, known);
       }
       // Nothing was written: an id clashed, or the row refused. Find out which, and go on with what is new.
@@ -121,7 +129,7 @@ export async function appendInTransaction(
   connection: Connection,
   append: Append,
   isEnd: boolean,
-): Promise<Appended | undefined> {
+): Promise<Try> {
   const [row] = await connection.run(APPEND_ONE, appendOneValues(append));
   if (row && isEnd) await raiseFence(connection, append.sessionId, append.lease?.epoch ?? 0n, true);
   return appended(append, row);
@@ -133,6 +141,8 @@ function appended(append: Append, row: Record<string, unknown> | undefined): Try
   const base = head - BigInt(append.events.length);
   return {
     head,
+    at: row.at as string,
+    isHeld: row.held === true,
     stored: append.events.map(({ id }, index) => ({
       eventId: id,
       position: base + BigInt(index + 1),

@@ -5,6 +5,7 @@ import { ModelUsage } from "../../gen/ganglion/types/v1/content.ts";
 import { Event, StopReason } from "../../gen/ganglion/types/v1/event.ts";
 import type { NewEvent, RowEffect } from "../domain/append.ts";
 import { type Effect, effectOf } from "../domain/row-effect.ts";
+import type { Fresh } from "./append-store.ts";
 import type { Row } from "./database.ts";
 import { toTimestamp } from "./pg-time.ts";
 
@@ -54,6 +55,27 @@ export function decodeStoredEvent(row: Row): Event {
   event.traceparent = row.traceparent;
   event.mayIgnore = row.may_ignore;
   return event;
+}
+
+/** decodeFreshEvents makes of what was just appended the events that a read would give. */
+export function decodeFreshEvents({ append, head, at }: Fresh): Event[] {
+  const { events, actor, lease } = append;
+  const base = head - BigInt(events.length);
+  return events.map((event, index) =>
+    decodeStoredEvent({
+      body: event.body,
+      event_id: event.id,
+      position: base + BigInt(index + 1),
+      created_at: at,
+      type: event.type,
+      actor_role: actor.role,
+      actor_subject: actor.subject,
+      thread_id: event.threadId,
+      epoch: lease?.epoch ?? 0n,
+      traceparent: event.traceparent,
+      may_ignore: event.mayIgnore,
+    }),
+  );
 }
 
 /** encodeEffect makes of an effect what is stored. */

@@ -92,16 +92,41 @@ describe("a session's feed", () => {
     assert.deepEqual(await positionsOf(second, 8), [5, 6, 7, 8, 9, 10, 11, 12]);
   });
 
+  it("hands on what this process appended without reading it, and reads when something else came between", async () => {
+    const log = new FakeLog();
+    log.head = 4n;
+    const feed = new SessionFeed("s", "w", log);
+    const watcher = new Watcher(ALL, 4n);
+    feed.attach(watcher);
+    await Promise.resolve();
+    const appended = (position: bigint): Event => Event.fromPartial({ id: `e${position}`, position });
+    log.read = () => assert.fail("nothing is read for what is known");
+    log.head = 6n;
+    feed.offer([appended(5n), appended(6n)], 10);
+    assert.deepEqual(await positionsOf(watcher, 2), [5, 6]);
+    log.read = FakeLog.prototype.read;
+    log.head = 9n;
+    feed.offer([appended(9n)], 10);
+    // The one before it is told late: what was read in the meantime stays the only copy.
+    feed.offer([appended(7n), appended(8n)], 10);
+    assert.deepEqual(await positionsOf(watcher, 3), [7, 8, 9]);
+    assert.equal(await watcher.next(5, NEVER), "quiet");
+  });
+
   it("whatever the order of appends, wakes, comings and goings, positions are dense", async () => {
     await fc.assert(
       fc.asyncProperty(
-        fc.array(fc.constantFrom("append", "wake", "join", "leave"), { maxLength: 40 }),
+        fc.array(fc.constantFrom("append", "offer", "wake", "join", "leave"), { maxLength: 40 }),
         async (steps) => {
           const log = new FakeLog();
           const feed = new SessionFeed("s", "w", log);
           const watchers = new Map<Watcher, bigint>();
           for (const step of steps) {
             if (step === "append") log.head += 2n;
+            if (step === "offer") {
+              log.head += 1n;
+              feed.offer([Event.fromPartial({ id: `e${log.head}`, position: log.head })], 10);
+            }
             if (step === "wake") feed.wake();
             const [oldest] = watchers.keys();
             if (step === "leave" && oldest) {
