@@ -80,8 +80,10 @@ export class PlayedProxy {
         if (!call) throw new GanglionError({ code: "NOT_FOUND", reason: "CALL_NOT_FOUND", message: "no" });
         return { call, isRunning: false, mayRepeat: false };
       }),
-      readCall: serverStream(async function* () {
-        throw new GanglionError({ code: "NOT_FOUND", reason: "CALL_NOT_FOUND", message: "no" });
+      readCall: serverStream(async function* ({ key }) {
+        const call = journal.get(key);
+        if (!call) throw new GanglionError({ code: "NOT_FOUND", reason: "CALL_NOT_FOUND", message: "no" });
+        yield { data: Buffer.from(Call.encode(call).finish()) };
       }),
     });
   }
