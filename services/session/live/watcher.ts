@@ -5,6 +5,7 @@ import type { Event } from "../../gen/ganglion/types/v1/event.ts";
 const MAX_MESSAGES = 1_000;
 const MAX_BYTES = 4 << 20;
 const PREVIEW_BYTES = 512;
+const REMEMBERED_IDS = 64;
 
 /** What a watcher wants to see. */
 export interface WatchOptions {
@@ -27,6 +28,8 @@ export class Watcher {
   #wake: (() => void) | undefined;
   // Previews whose start this reader was given.
   readonly #open = new Set<string>();
+  // Events that were just handed on: no preview of theirs comes after them.
+  readonly #stored = new Set<string>();
 
   constructor(options: WatchOptions, position: bigint) {
     this.#options = options;
@@ -63,6 +66,7 @@ export class Watcher {
     if (event.position <= this.#position) return;
     this.#position = event.position;
     this.#open.delete(event.id);
+    if (this.hasPreviews) this.#remember(event.id);
     if (this.wants(event.type)) {
       this.#push({ position: event.position, message: { $case: "event", value: event } }, bytes);
     }
@@ -74,7 +78,7 @@ export class Watcher {
     const kind = preview.message?.$case;
     const isCrowded = this.#queue.length > MAX_MESSAGES / 2 || this.#bytes > MAX_BYTES / 2;
     if (kind === "start") {
-      if (isCrowded) return;
+      if (isCrowded || this.#open.has(preview.eventId) || this.#stored.has(preview.eventId)) return;
       this.#open.add(preview.eventId);
     } else if (!this.#open.has(preview.eventId)) {
       return;
@@ -90,6 +94,11 @@ export class Watcher {
       { position: this.#position, message: { $case: "preview", value: preview } },
       PREVIEW_BYTES + text,
     );
+  }
+
+  /** True for a block whose start this reader was given. */
+  isPreviewing(eventId: string): boolean {
+    return this.#open.has(eventId);
   }
 
   /** The session was removed: whatever types were asked for, its watchers hear of it. */
@@ -133,6 +142,14 @@ export class Watcher {
       signal.removeEventListener("abort", stop);
       this.#wake = undefined;
     });
+  }
+
+  #remember(eventId: string): void {
+    this.#stored.add(eventId);
+    for (const oldest of this.#stored) {
+      if (this.#stored.size <= REMEMBERED_IDS) break;
+      this.#stored.delete(oldest);
+    }
   }
 
   #push(message: WatchEventsResponse, bytes: number): void {

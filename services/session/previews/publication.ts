@@ -51,13 +51,18 @@ export class Publication {
   /** A subscriber, with the blocks under way but those whose events are stored already. */
   subscribe(storedIds: ReadonlySet<string>): Watcher {
     const subscriber = new Watcher({ types: new Set(), includePreviews: true }, 0n);
-    for (const [eventId, { eventType, text }] of this.#open) {
-      if (text === undefined || storedIds.has(eventId)) continue;
-      subscriber.preview({ eventId, message: { $case: "start", value: { eventType } } });
-      if (text !== "") subscriber.preview({ eventId, message: { $case: "text", value: { text } } });
-    }
+    this.tellFromStart(subscriber, storedIds);
     this.#subscribers.add(subscriber);
     return subscriber;
+  }
+
+  /** Tells who came late of the blocks under way that he has not heard of. */
+  tellFromStart(late: Watcher, storedIds: ReadonlySet<string>): void {
+    for (const [eventId, { eventType, text }] of this.#open) {
+      if (text === undefined || storedIds.has(eventId) || late.isPreviewing(eventId)) continue;
+      late.preview({ eventId, message: { $case: "start", value: { eventType } } });
+      if (text !== "") late.preview({ eventId, message: { $case: "text", value: { text } } });
+    }
   }
 
   /** Lets a subscriber go. */

@@ -75,6 +75,15 @@ export class Publications {
     return { subscriber, leave };
   }
 
+  /** A watcher of this replica came to the live end: blocks that are under way here are told to him from their start. */
+  async welcome(sessionId: string, watcher: Watcher): Promise<void> {
+    const openIds = this.#bySession.get(sessionId)?.openIds ?? [];
+    if (openIds.length === 0) return;
+    // Without an answer he hears of the next block.
+    const stored = await this.#options.places.stored(sessionId, openIds).catch(() => openIds);
+    this.#bySession.get(sessionId)?.tellFromStart(watcher, new Set(stored));
+  }
+
   async #announce(sessionId: string, publication: Publication): Promise<void> {
     const { places, address, tell } = this.#options;
     const here = address();

@@ -71,7 +71,10 @@ async function* follow(
       feed = deps.feeds.of(sessionId, workspaceId);
       if (feed.attach(watcher)) break;
     }
-    if (watcher.hasPreviews) stopPreviews = deps.remotePreviews.want(sessionId);
+    if (watcher.hasPreviews) {
+      stopPreviews = deps.remotePreviews.want(sessionId);
+      void deps.publications.welcome(sessionId, watcher);
+    }
     for (;;) {
       const next = await watcher.next(deps.quietMs, signal);
       if (next === undefined) return;

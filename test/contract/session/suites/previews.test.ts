@@ -18,7 +18,9 @@ import {
 
 /** Text as it is generated, across replicas. */
 export function previewsSuite(kit: () => SessionKit): void {
-  describe("previews across replicas", () => {
+  describe("previews across replicas", function () {
+    // Some start processes of their own.
+    this.timeout(90_000);
     let client: Caller;
     let create: Awaited<ReturnType<typeof makeFixture>>["create"];
     let replica: RunningService;
@@ -166,10 +168,13 @@ export function previewsSuite(kit: () => SessionKit): void {
       }
       await emit(await harnessAt(there()), id, [answer("sevt_stored")], { epoch });
       const far = await listen(id, there());
-      await far.until("sevt_open text");
+      const late = await listen(id, here());
+      await Promise.all([far.until("sevt_open text"), late.until("sevt_open text")]);
       stream.text("sevt_open", "more");
-      await far.until("sevt_open more");
-      assert.deepEqual(far.heard, ["sevt_open start", "sevt_open text", "sevt_open more"]);
+      await Promise.all([far.until("sevt_open more"), late.until("sevt_open more")]);
+      for (const { heard } of [far, late])
+        assert.deepEqual(heard, ["sevt_open start", "sevt_open text", "sevt_open more"]);
+      late.stop();
       near.stop();
       far.stop();
       stream.end();
