@@ -7,6 +7,7 @@ import { readQuery } from "../domain/page-query.ts";
 import { invalid, refuseUnknown } from "../domain/refuse.ts";
 import { answer } from "./answer.ts";
 import { streamEvents } from "./event-stream.ts";
+import { storeLargeBlocks } from "./large-blocks.ts";
 import { EVENT_LIST_KEYS, listEvents } from "./list-events.ts";
 import { OpenStreams } from "./open-streams.ts";
 import { readBody } from "./read-body.ts";
@@ -35,7 +36,12 @@ export function eventRoutes(app: Hono<{ Variables: RestVariables }>, deps: RestD
     refuseUnknown(body, ["events"]);
     const events = eventsFromJson(body.events, "events", () => newId("sevt"));
     const { stored } = await sessions.emitEvents(
-      { sessionId, events, expectedPosition: undefined, epoch: undefined },
+      {
+        sessionId,
+        events: await storeLargeBlocks(sessions, sessionId, events, c.get("call")),
+        expectedPosition: undefined,
+        epoch: undefined,
+      },
       c.get("call"),
     );
     const [first] = stored;

@@ -5,6 +5,7 @@ import type { Preview, WatchEventsResponse } from "../../gen/ganglion/session/v1
 import { eventToJson, isClientEvent } from "../domain/event-to-json.ts";
 import { PreviewFrames } from "../domain/preview-frames.ts";
 import { writeJson } from "../domain/raw-json.ts";
+import { restoreLargeBlocks } from "./large-blocks.ts";
 import { takenTimes } from "./list-events.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import type { RestContext, RestDeps } from "./rest-deps.ts";
@@ -176,7 +177,8 @@ async function* framesOfMessage(
   const taken = isClientEvent(event.type)
     ? await takenTimes(deps.sessions, sessionId, [event], call)
     : () => null;
-  const json = eventToJson(event, taken(event));
+  const [whole = event] = await restoreLargeBlocks(deps.sessions, sessionId, [event], call);
+  const json = eventToJson(whole, taken(event));
   if (json) yield frame(event.type, json);
 }
 

@@ -6,6 +6,7 @@ import { eventToJson, isClientEvent, isShown } from "../domain/event-to-json.ts"
 import { limitOf, one, orderOf, type Query } from "../domain/page-query.ts";
 import { invalid } from "../domain/refuse.ts";
 import { compareTimes, fromRfc3339, toRfc3339 } from "../domain/timestamps.ts";
+import { restoreLargeBlocks } from "./large-blocks.ts";
 import type { RestDeps } from "./rest-deps.ts";
 
 /** Query parameters of the event list. */
@@ -54,7 +55,8 @@ export async function listEvents(
     hasMore = slice.hasMore || (last !== undefined && cursor?.position !== last.position);
   }
   const takenAt = await takenTimes(sessions, sessionId, found, call);
-  const data = found.map((event) => eventToJson(event, takenAt(event))).filter((json) => json !== undefined);
+  const whole = await restoreLargeBlocks(sessions, sessionId, found, call);
+  const data = whole.map((event) => eventToJson(event, takenAt(event))).filter((json) => json !== undefined);
   return { data, next_page: hasMore && cursor ? writeCursor(cursor) : null };
 }
 
