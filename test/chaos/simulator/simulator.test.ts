@@ -8,9 +8,8 @@ const run = promisify(execFile);
 
 /** Seeds that once broke something. What they found has a unit test of its own; a seed means less as the code moves on. */
 const FOUND: readonly { seed: number; was: string }[] = [
-  { seed: 23, was: "a driver whose run was over went on without end and without a pause" },
+  { seed: 229, was: "a driver whose run was over went on without end and without a pause" },
   { seed: 7, was: "a session whose lease was granted in an answer that was lost was driven by nobody" },
-  { seed: 188, was: "a call whose hand came after an interrupt ran, and was said not to have run" },
 ];
 const SEEDS = 2000;
 const CHUNK = 100;
