@@ -1,7 +1,8 @@
 import { type Append, bringsInput, combinedEffect, type NewEvent } from "../domain/append.ts";
 import type { Statement } from "./database.ts";
 
-const EVENT_COLUMNS = `workspace_id, session_id, position, event_id, type, thread_id, epoch, actor_role,
+/** Columns of an event, in the order in which the statements give them. */
+export const EVENT_COLUMNS = `workspace_id, session_id, position, event_id, type, thread_id, epoch, actor_role,
   actor_subject, traceparent, may_ignore, body, body_digest, created_at`;
 
 /**

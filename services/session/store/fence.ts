@@ -18,8 +18,13 @@ export async function raiseFence(
   lowestEpoch: bigint,
   hasEnded: boolean,
 ): Promise<void> {
+  await withFence(connection.run(RAISE_FENCE, [sessionId, lowestEpoch, hasEnded]));
+}
+
+/** withFence says of a statement that raises the fence as well, when it failed, that the fence is not raised. */
+export async function withFence<T>(statement: Promise<T>): Promise<T> {
   try {
-    await connection.run(RAISE_FENCE, [sessionId, lowestEpoch, hasEnded]);
+    return await statement;
   } catch (error) {
     const mapped = mapPgError(error);
     if (GanglionError.is(mapped, "DATABASE_UNAVAILABLE")) throw mapped;

@@ -1,3 +1,4 @@
+import { EVENT_COLUMNS } from "./append-statements.ts";
 import type { Statement } from "./database.ts";
 
 // Whether the owner of the session `s` still beats, by the database's clock; `ttl` is a parameter in milliseconds.
@@ -31,13 +32,6 @@ export const FREE_OTHER_BOOTS: Statement = {
     RETURNING s.session_id, s.epoch`,
 };
 
-/** A row when the instance's heartbeat is of that boot and young enough. */
-export const IS_BEATING: Statement = {
-  name: "lease_is_beating",
-  text: `SELECT 1 AS one FROM session.harness_instances WHERE spiffe_id = $1 AND boot_id = $2
-    AND beat_at > clock_timestamp() - $3::int * interval '1 millisecond'`,
-};
-
 /** Locks the session that has waited longest and that nobody else is just taking. */
 export const FIND_RUNNABLE: Statement = {
   name: "lease_find",
@@ -52,12 +46,19 @@ export const LOCK: Statement = {
   text: "SELECT 1 AS one FROM session.sessions WHERE session_id = $1 FOR UPDATE",
 };
 
-/** The lease that a request of this boot got and still holds. */
-export const GET_REQUESTED: Statement = {
-  name: "lease_get_requested",
-  text: `SELECT s.workspace_id, s.session_id, s.head, s.status, s.owner, s.epoch, ${isAlive("$5")} AS alive
-    FROM session.sessions s WHERE s.owner = $1 AND s.owner_boot = $2 AND s.lease_request = $3
-      AND ($4::text IS NULL OR s.session_id = $4) AND s.status <> 'terminated'`,
+/**
+ * Whether the instance's heartbeat is of that boot and young enough; with it the lease that a request of this boot got
+ * and still holds, when there is one.
+ */
+export const CHECK_TAKER: Statement = {
+  name: "lease_check_taker",
+  text: `SELECT EXISTS (SELECT 1 FROM session.harness_instances h WHERE h.spiffe_id = $1 AND h.boot_id = $2
+        AND h.beat_at > clock_timestamp() - $5::int * interval '1 millisecond') AS is_beating, r.*
+    FROM (SELECT 1) asked LEFT JOIN (
+      SELECT s.workspace_id, s.session_id, s.head, s.status, s.owner, s.epoch, ${isAlive("$5")} AS alive
+      FROM session.sessions s WHERE s.owner = $1 AND s.owner_boot = $2 AND s.lease_request = $3::text
+        AND ($4::text IS NULL OR s.session_id = $4) AND s.status <> 'terminated'
+    ) r ON true`,
 };
 
 /** The lease as it is, and whether its holder is alive. */
@@ -68,12 +69,22 @@ export const GET_LEASE: Statement = {
     FROM session.sessions s WHERE s.session_id = $1 AND ($2::text IS NULL OR s.workspace_id = $2)`,
 };
 
-/** Makes an instance the owner. */
+/**
+ * Makes an instance the owner of a session whose row is locked, writes the event that says so, and raises the fence:
+ * no token of the old epoch outlives the new one (law L7).
+ */
 export const TAKE: Statement = {
   name: "lease_take",
-  text: `UPDATE session.sessions SET owner = $2, owner_boot = $3, epoch = $4, lease_request = $5, is_orphaned = false,
-      updated_at = clock_timestamp()
-    WHERE session_id = $1`,
+  text: `WITH moved AS (
+    UPDATE session.sessions SET owner = $2, owner_boot = $3, epoch = $4::bigint, lease_request = $5, is_orphaned = false,
+      head = head + 1, updated_at = clock_timestamp()
+    WHERE session_id = $1 RETURNING workspace_id, session_id, head, clock_timestamp() AS at
+  ), stored AS (
+    INSERT INTO session.events (${EVENT_COLUMNS})
+    SELECT workspace_id, session_id, head, $6, $7, '', 0, $8::smallint, $9::text, '', false, $10::bytea, $11::bytea, at
+    FROM moved
+  )
+  SELECT head, proxy.raise_fence(session_id, $4::bigint, false) FROM moved`,
 };
 
 /** Gives a lease back; a session whose holder has seen all of it and that is idle waits for input then. */

@@ -3,9 +3,8 @@ import type { Lease } from "../../gen/ganglion/session/v1/session_service.ts";
 import type { Append, NewEvent } from "../domain/append.ts";
 import { leaseHeld, sessionEnded, sessionNotFound } from "../domain/errors.ts";
 import type { Heartbeat, Holder, LeaseStore } from "../ports/lease-store.ts";
-import { APPEND_ONE, appendOneValues } from "./append-statements.ts";
 import type { Connection, Database, Row } from "./database.ts";
-import { raiseFence } from "./fence.ts";
+import { raiseFence, withFence } from "./fence.ts";
 import * as sql from "./lease-statements.ts";
 import { mapPgError } from "./pg-error.ts";
 import { toLease } from "./session-row.ts";
@@ -53,17 +52,10 @@ export class PgLeaseStore implements LeaseStore {
     requestId: string | null,
     signal?: AbortSignal,
   ): Promise<Lease | undefined> {
-    const [beat] = await this.#database.run(
-      sql.IS_BEATING,
-      [holder.owner, holder.bootId, this.#ttlMs],
-      signal,
-    );
-    if (!beat) throw heartbeatRequired();
-    if (requestId !== null) {
-      const values = [holder.owner, holder.bootId, requestId, sessionId, this.#ttlMs];
-      const [row] = await this.#database.run(sql.GET_REQUESTED, values, signal);
-      if (row) return toLease(row);
-    }
+    const values = [holder.owner, holder.bootId, requestId, sessionId, this.#ttlMs];
+    const [known] = await this.#database.run(sql.CHECK_TAKER, values, signal);
+    if (known?.is_beating !== true) throw heartbeatRequired();
+    if (known.session_id !== null) return toLease(known);
     const taker = { ...holder, requestId };
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const result = await this.#transaction(signal, (connection) =>
@@ -125,19 +117,25 @@ export class PgLeaseStore implements LeaseStore {
   // Epoch, event and fence are one transaction: no token of the old epoch outlives the new one.
   async #take(connection: Connection, holder: Taker, row: Row): Promise<Lease> {
     const epoch = row.epoch + 1n;
-    await connection.run(sql.TAKE, [row.session_id, holder.owner, holder.bootId, epoch, holder.requestId]);
-    const append: Append = {
-      sessionId: row.session_id,
-      scope: row.workspace_id,
-      lease: null,
-      expectedPosition: row.head,
-      actor: this.#events.actor,
-      events: [this.#events.acquired(holder.owner, epoch, row.owner !== null || row.is_orphaned)],
-    };
-    const [appended] = await connection.run(APPEND_ONE, appendOneValues(append));
-    if (!appended) throw new Error("a locked session refused an append");
-    await raiseFence(connection, row.session_id, epoch, false);
-    return toLease({ ...row, owner: holder.owner, epoch, head: appended.head, alive: true });
+    const event = this.#events.acquired(holder.owner, epoch, row.owner !== null || row.is_orphaned);
+    const { role, subject } = this.#events.actor;
+    const [taken] = await withFence(
+      connection.run(sql.TAKE, [
+        row.session_id,
+        holder.owner,
+        holder.bootId,
+        epoch,
+        holder.requestId,
+        event.id,
+        event.type,
+        role,
+        subject,
+        event.body,
+        event.digest,
+      ]),
+    );
+    if (!taken) throw new Error("a locked session could not be taken");
+    return toLease({ ...row, owner: holder.owner, epoch, head: taken.head, alive: true });
   }
 
   async #transaction<T>(
