@@ -1,6 +1,9 @@
 import type { ModelUsage } from "../../gen/ganglion/types/v1/content.ts";
-import { type Event, type StopReason, StopReason_Type } from "../../gen/ganglion/types/v1/event.ts";
+import type { Event, StopReason, StopReason_Type } from "../../gen/ganglion/types/v1/event.ts";
 import type { Status } from "./append.ts";
+
+// The number behind the name; the domain runs none of the generated code.
+const BUDGET_REACHED: StopReason_Type = 4;
 
 /** What an event changes in its session's row; absent = unchanged. */
 export interface Effect {
@@ -55,7 +58,7 @@ export function effectOf(body: Event["body"]): Effect | null {
       return { status: "running", runnable: true, isBudgetPaused: false };
     case "sessionStatusIdle": {
       const { stopReason } = body.value;
-      const isBudgetPaused = stopReason?.type === StopReason_Type.TYPE_BUDGET_REACHED;
+      const isBudgetPaused = stopReason?.type === BUDGET_REACHED;
       return { status: "idle", runnable: false, isBudgetPaused, ...(stopReason ? { stopReason } : {}) };
     }
     case "sessionStatusRescheduled":

@@ -2,19 +2,9 @@ import { GanglionError } from "../../../../services/common/errors/ganglion-error
 import type { CallOptions } from "../../../../services/common/grpc/client-options.ts";
 import type { Unary } from "../../../../services/common/grpc/handlers.ts";
 import { pause } from "../../../../services/harness/driver/pause.ts";
-import type { CallerIdentity } from "./client-of.ts";
-import { cancelled, type Network, overTheWire, unreachable } from "./network.ts";
+import { cancelled, overTheWire, unreachable } from "./network.ts";
+import type { Route } from "./route.ts";
 import { ServedCall } from "./served-call.ts";
-
-/** Where a call goes. */
-export interface Route {
-  network: Network;
-  caller: CallerIdentity;
-  to: string;
-  service: string;
-  path: string;
-  isIdempotent: boolean;
-}
 
 const DEFAULT_MS = 30_000;
 const NEVER = new AbortController().signal;

@@ -1,7 +1,7 @@
 import type { CallOptions } from "../../../../services/common/grpc/client-options.ts";
 import type { ServerStream } from "../../../../services/common/grpc/handlers.ts";
-import type { Route } from "./call-once.ts";
 import { cancelled, overTheWire, unreachable } from "./network.ts";
+import type { Route } from "./route.ts";
 import { ServedCall } from "./served-call.ts";
 
 /**

@@ -2,20 +2,10 @@ import { DEFAULT_IMAGE } from "../../../../services/common/config/common-fields.
 import { loadContracts } from "../../../../services/common/grpc/contracts.ts";
 import type { MeshClient } from "../../../../services/common/grpc/create-client.ts";
 import type { Definition } from "../../../../services/common/grpc/handlers.ts";
-import type { Role } from "../../../../services/gen/ganglion/types/v1/access.ts";
 import { callOnce } from "./call-once.ts";
 import { callStream } from "./call-stream.ts";
+import type { CallerIdentity } from "./caller-identity.ts";
 import type { Network } from "./network.ts";
-import type { SimProcess } from "./virtual-time.ts";
-
-/** Who calls, as the certificate would say. */
-export interface CallerIdentity {
-  process: SimProcess;
-  spiffeId: string;
-  role: Role;
-  /** Clients only. */
-  workspaceId: string | null;
-}
 
 /** A client like createClient's, over the simulated network. */
 export function clientOf<D extends Definition>(

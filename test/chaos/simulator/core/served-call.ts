@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { GanglionError } from "../../../../services/common/errors/ganglion-error.ts";
 import type { CallContext } from "../../../../services/common/grpc/call-context.ts";
 import type { CallOptions } from "../../../../services/common/grpc/client-options.ts";
-import type { CallerIdentity } from "./client-of.ts";
+import type { CallerIdentity } from "./caller-identity.ts";
 import type { Host, Network } from "./network.ts";
 
 const silent = pino({ level: "silent" });

@@ -1,19 +1,13 @@
 import { GanglionError } from "../../../../services/common/errors/ganglion-error.ts";
 import { type ServerStream, serverStream } from "../../../../services/common/grpc/handlers.ts";
 import { pause } from "../../../../services/harness/driver/pause.ts";
-import type { Answer } from "../../../../services/harness/ports/model.ts";
 import type { LiveSessions } from "../../../../services/mcp-proxy/domain/live-sessions.ts";
 import { endingOf, openPassage, type PassageDeps } from "../../../../services/mcp-proxy/domain/passage.ts";
 import { proxyError } from "../../../../services/mcp-proxy/domain/proxy-error.ts";
 import type { Network } from "../core/network.ts";
 import { currentProcess, type SimProcess } from "../core/virtual-time.ts";
+import type { ModelPiece } from "./model-piece.ts";
 import type { ScriptedMind } from "./scripted-mind.ts";
-
-/** What comes over the model door, piece by piece. */
-export type ModelPiece =
-  | { kind: "block"; index: number; type: string }
-  | { kind: "whole"; answer: Answer }
-  | { kind: "failed"; status: number; type: string; retryAfterMs?: number };
 
 /** What a brain sends. */
 export interface ModelRequest {

@@ -3,7 +3,7 @@ import { SESSION_LOG } from "../../../../services/harness/domain/session-log-too
 import type { Answer, AnswerBlock } from "../../../../services/harness/ports/model.ts";
 import { checkConversation, type Message } from "../checks/check-conversation.ts";
 import type { Random } from "../core/random.ts";
-import type { ModelPiece } from "./model-door.ts";
+import type { ModelPiece } from "./model-piece.ts";
 
 /** A piece of an answer and when it comes; "cut" = the connection breaks there. */
 export interface TimedPiece {

@@ -2,9 +2,9 @@ import { GanglionError } from "../../../../services/common/errors/ganglion-error
 import { modelErrorOf } from "../../../../services/harness/model/model-error.ts";
 import { cut } from "../../../../services/harness/model/read-answer.ts";
 import { type Model, ModelError } from "../../../../services/harness/ports/model.ts";
-import type { Route } from "../core/call-once.ts";
 import { callStream } from "../core/call-stream.ts";
-import type { ModelPiece } from "./model-door.ts";
+import type { Route } from "../core/route.ts";
+import type { ModelPiece } from "./model-piece.ts";
 
 /** The model as a brain reaches it: through the proxy's door, over the simulated network. */
 export function simModel(route: Route): Model {
