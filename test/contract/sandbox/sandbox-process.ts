@@ -53,21 +53,37 @@ export function spawnSandbox(
   env: Record<string, string>,
   leaked?: number,
 ): ChildProcess {
-  const main = join(CHECKOUT, "services/sandbox/main.ts");
   const stdio: StdioOptions = ["ignore", "pipe", "pipe"];
   if (leaked !== undefined) stdio.push("ignore", "ignore", "ignore", "ignore", leaked);
-  if (!user)
-    return spawn(process.execPath, ["--disable-warning=ExperimentalWarning", main], {
-      env,
-      stdio,
-    });
+  const [program, ...args] = sandboxCommand(user, ["services/sandbox/main.ts"]);
+  return spawn(program, args, { env, stdio });
+}
+
+/**
+ * sandboxCommand runs Node under the service's user. The last of `files`, named from the checkout's root, is what runs; those
+ * before it are loaded first.
+ */
+export function sandboxCommand(
+  user: SystemUser | undefined,
+  files: readonly string[],
+): [string, ...string[]] {
+  const place = (name: string) => (user ? join(MOUNTED, name) : join(CHECKOUT, name));
+  const imports = files.slice(0, -1).flatMap((name) => ["--import", place(name)]);
+  const args = ["--disable-warning=ExperimentalWarning", ...imports, place(files.at(-1) ?? "")];
+  if (!user) return [process.execPath, ...args];
   const node = moved(realpathSync(process.execPath));
-  const command = [node, "--disable-warning=ExperimentalWarning", moved(main)];
-  const script = ["/bin/sh", "-c", AS_USER, "sh", CHECKOUT, String(user.uid), String(user.gid), ...command];
-  return spawn("/usr/bin/unshare", ["--mount", "--propagation", "private", "--", ...script], {
-    env,
-    stdio,
-  });
+  const script = [
+    "/bin/sh",
+    "-c",
+    AS_USER,
+    "sh",
+    CHECKOUT,
+    String(user.uid),
+    String(user.gid),
+    node,
+    ...args,
+  ];
+  return ["/usr/bin/unshare", "--mount", "--propagation", "private", "--", ...script];
 }
 
 /** startSandbox waits until the service listens. */

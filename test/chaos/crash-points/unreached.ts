@@ -1,0 +1,99 @@
+/** Points that no canonical session comes by, and why. */
+export interface Unreached {
+  /** A point, or a beginning with "*" behind it, or in the middle for one part of it. */
+  readonly points: string;
+  readonly why: string;
+  /** Some runs come by: then they die there too. */
+  readonly isByChance?: true;
+}
+
+const NOBODY = "asked by operators and probers: nothing of a session";
+const VAULTS = "credentials are written by people, before a session";
+const REGISTRY =
+  "agents, environments and keys are made, and a session's servers changed, outside of its turns";
+const DRAIN = "only while a service stops in good order";
+const LATER = "needs minutes, days or megabytes; test/contract has them with a clock or limits of their own";
+const REPLICAS = "needs a second replica of the same service; test/chaos/session-replicas.test.ts has two";
+const LARGE = "needs a result of megabytes; test/contract/harness has one";
+const FAULT = "a hand that cannot be cleaned up; test/contract/sandbox has one";
+const RACE = "which way two processes meet is chance";
+
+/** The list: whatever is neither reached nor here fails, and so does what is here and reached. */
+export const UNREACHED: readonly Unreached[] = [
+  { points: "*.serve.Health.*", why: NOBODY },
+  { points: "harness.serve.HarnessService.*", why: NOBODY },
+  { points: "mcp-proxy.serve.AuditService.*", why: NOBODY },
+  { points: "mcp-proxy.pg.list_records.*", why: NOBODY },
+  { points: "sandbox.serve.SandboxService.ListHands.*", why: NOBODY },
+  { points: "sandbox.serve.SandboxService.Terminate.*", why: NOBODY },
+  { points: "session.pg.ping.*", why: NOBODY },
+  { points: "session.pg.session_list_*", why: NOBODY },
+  { points: "session.serve.SessionService.ListSessions.*", why: NOBODY },
+  { points: "session.pg.read_desc.*", why: NOBODY },
+  { points: "session.pg.read_position.*", why: NOBODY },
+  { points: "mcp-proxy.serve.VaultService.*", why: VAULTS },
+  { points: "mcp-proxy.pg.*_credential.*", why: VAULTS },
+  { points: "mcp-proxy.pg.is_destination_taken.*", why: VAULTS },
+  { points: "mcp-proxy.pg.set_credential_version.*", why: VAULTS },
+  { points: "mcp-proxy.pg.list_credentials.*", why: VAULTS },
+  { points: "mcp-proxy.pg.mark_secret_removed.*", why: VAULTS },
+  { points: "mcp-proxy.pg.insert_vault.*", why: VAULTS },
+  { points: "mcp-proxy.pg.find_made_vault.*", why: VAULTS },
+  { points: "mcp-proxy.pg.list_vaults.*", why: VAULTS },
+  { points: "mcp-proxy.vault.remove.*", why: VAULTS },
+  { points: "session.serve.AgentService.*", why: REGISTRY },
+  { points: "session.serve.EnvironmentService.*", why: REGISTRY },
+  { points: "session.serve.ApiKeyService.*", why: REGISTRY },
+  { points: "session.pg.key_*", why: REGISTRY },
+  { points: "session.pg.agent_archive.*", why: REGISTRY },
+  { points: "session.pg.agent_get_locked.*", why: REGISTRY },
+  { points: "session.pg.agent_insert.*", why: REGISTRY },
+  { points: "session.pg.agent_insert_version.*", why: REGISTRY },
+  { points: "session.pg.agent_list.*", why: REGISTRY },
+  { points: "session.pg.agent_list_versions.*", why: REGISTRY },
+  { points: "session.pg.agent_lock.*", why: REGISTRY },
+  { points: "session.pg.agent_set_version.*", why: REGISTRY },
+  { points: "session.pg.environment_archive.*", why: REGISTRY },
+  { points: "session.pg.environment_delete.*", why: REGISTRY },
+  { points: "session.pg.environment_get_locked.*", why: REGISTRY },
+  { points: "session.pg.environment_insert.*", why: REGISTRY },
+  { points: "session.pg.environment_list.*", why: REGISTRY },
+  { points: "session.pg.environment_update.*", why: REGISTRY },
+  { points: "mcp-proxy.pg.replace_binding_servers.*", why: REGISTRY },
+  { points: "mcp-proxy.pg.queue_own.*", why: DRAIN },
+  { points: "mcp-proxy.pg.forget_*", why: LATER },
+  { points: "session.pg.payload_remove_old.*", why: LATER },
+  { points: "sandbox.hand.receive.pong", why: LATER },
+  { points: "sandbox.journal.replace.*", why: LATER },
+  { points: "*.SessionService.SubscribePreviews*", why: REPLICAS, isByChance: true },
+  { points: "session.pg.preview_find.*", why: REPLICAS, isByChance: true },
+  { points: "mcp-proxy.pg.ask_to_cancel.*", why: REPLICAS, isByChance: true },
+  { points: "mcp-proxy.pg.raise_fence.*", why: REPLICAS, isByChance: true },
+  { points: "mcp-proxy.serve.BindingService.EndBinding.*", why: REPLICAS, isByChance: true },
+  { points: "harness.*.McpProxyService.ReadCall", why: LARGE },
+  { points: "mcp-proxy.serve.McpProxyService.ReadCall.*", why: LARGE },
+  { points: "harness.*.SessionService.PutPayload", why: LARGE },
+  { points: "session.pg.payload_discard.*", why: LARGE },
+  { points: "sandbox.hand.receive.unclean", why: FAULT },
+  { points: "session.pg.append_many.*", why: RACE, isByChance: true },
+  { points: "session.pg.append_state.*", why: RACE, isByChance: true },
+  { points: "session.pg.append_stored.*", why: RACE, isByChance: true },
+  { points: "session.pg.checkpoint_state.*", why: RACE, isByChance: true },
+  { points: "session.pg.lease_lock.*", why: RACE, isByChance: true },
+  { points: "session.pg.lease_free.*", why: RACE, isByChance: true },
+  { points: "session.pg.lease_count.*", why: RACE, isByChance: true },
+  { points: "mcp-proxy.pg.take_over_call.*", why: RACE, isByChance: true },
+  { points: "mcp-proxy.pg.find_fences.*", why: RACE, isByChance: true },
+  { points: "session.pg.read_heads.*", why: RACE, isByChance: true },
+  { points: "*.McpProxyService.GetCall*", why: RACE, isByChance: true },
+  { points: "mcp-proxy.pg.find_call.*", why: RACE, isByChance: true },
+  { points: "sandbox.serve.SandboxService.GetExecution.*", why: RACE, isByChance: true },
+  { points: "harness.*.SandboxService.GetExecution", why: RACE, isByChance: true },
+  { points: "*.McpProxyService.CancelCall*", why: RACE, isByChance: true },
+];
+
+/** Whether an entry means a point. */
+export function matches({ points }: Unreached, point: string): boolean {
+  const parts = points.split("*").map((part) => part.replaceAll(".", "\\."));
+  return new RegExp(`^${parts.join(".*")}$`).test(point);
+}
