@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import type { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
 import { script } from "../../kit/stage.ts";
 import type { AgentName } from "./agents.ts";
@@ -119,7 +120,9 @@ export const SCENARIOS: readonly Scenario[] = [
     name: "large content",
     agent: "bare",
     play: async (player, sessionId) => {
-      const source = { type: "text", media_type: "text/plain", data: "Nothing of note. ".repeat(10_000) };
+      // Of its own: what a brain has read it reads no second time.
+      const data = `${randomUUID()} ${"Nothing of note. ".repeat(10_000)}`;
+      const source = { type: "text", media_type: "text/plain", data };
       const stored = await player.store(sessionId, { type: "document", ...{ source } });
       const content = [stored, textBlock("scenario: plain words=5")];
       const said = await player.emit(sessionId, { $case: "userMessage", value: { content } });

@@ -59,7 +59,9 @@ export class ArmedProcess {
   async arm(point: string, action: CrashAction, hit: number, onHit: () => void): Promise<void> {
     this.#onHit = onHit;
     this.#order = { ask: "arm", point, action, hit };
-    await this.#ask(this.#order, "armed");
+    await this.ready;
+    // One that is about to die of an order before begins with this one.
+    await this.#ask(this.#order, "armed").catch(ignoreDeath);
   }
 
   /** Takes the order back. */
@@ -67,13 +69,8 @@ export class ArmedProcess {
     this.#onHit = undefined;
     this.#order = undefined;
     await this.ready;
-    const child = this.#child;
-    try {
-      await this.#ask({ ask: "disarm" }, "disarmed");
-    } catch (error) {
-      // It has just died of its order, or of somebody else's: the next one begins without.
-      if (this.#child === child && child?.exitCode === null && child.signalCode === null) throw error;
-    }
+    // One that has just died of its order, or of somebody else's, begins without.
+    await this.#ask({ ask: "disarm" }, "disarmed").catch(ignoreDeath);
   }
 
   /** The points it came by since the last call. */
@@ -169,16 +166,22 @@ export class ArmedProcess {
     const onMessage = (answer: FromArmed) => {
       if (answer.told === told) resolve(answer as Extract<FromArmed, { told: Told }>);
     };
-    const onGone = () => reject(new Error(`${this.spec.name} is gone`));
+    const onGone = () => reject(new ProcessGone(`${this.spec.name} is gone`));
     child.on("message", onMessage);
     child.once("exit", onGone);
     signal.addEventListener("abort", () => reject(new Error(`${this.spec.name} does not answer`)));
     try {
-      child.send(message, (error) => error && reject(error));
+      child.send(message, (error) => error && onGone());
       return await promise;
     } finally {
       child.off("message", onMessage);
       child.off("exit", onGone);
     }
   }
+}
+
+class ProcessGone extends Error {}
+
+function ignoreDeath(error: unknown): void {
+  if (!(error instanceof ProcessGone)) throw error;
 }
