@@ -1,5 +1,4 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
-import type { PayloadRef } from "../../gen/ganglion/types/v1/content.ts";
 import type { Event } from "../../gen/ganglion/types/v1/event.ts";
 import { describeEvent, payloadsOf, type RawContents } from "../domain/context/describe-event.ts";
 import { payloadKey } from "../domain/payload-contents.ts";
@@ -11,6 +10,7 @@ import { textBlock } from "../domain/text-block.ts";
 import type { NewEvent } from "../ports/event-log.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { callResult } from "./new-events.ts";
+import { orStop } from "./or-stop.ts";
 
 /** Longest time one look into the log may take. */
 const TIMEOUT_MS = 20_000;
@@ -59,19 +59,13 @@ async function search(ctx: DriveContext, query: LogQuery, signal: AbortSignal): 
   let note = "";
   const perEntry = query.limit === 1 ? MAX_CHARS : ENTRY_CHARS;
   scan: for (;;) {
-    const page = await ctx.ports.log.slice(
-      sessionId,
-      {
-        ...query,
-        afterPosition,
-        beforePosition,
-        limit: query.text === "" ? Math.min(PAGE, query.limit) : PAGE,
-      },
-      signal,
-    );
-    const contents = await contentsOf(ctx, page.events, signal);
+    const limit = query.text === "" ? Math.min(PAGE, query.limit) : PAGE;
+    const slice = { ...query, afterPosition, beforePosition, limit };
+    const page = await orStop(ctx.ports.log.slice(sessionId, slice, signal), signal);
     for (const event of page.events) {
       scanned += 1;
+      // One event at a time: a page of large results would be gigabytes.
+      const contents = await contentsOf(ctx, event, signal);
       const entry = describeEvent(event, contents, perEntry, query.textOffset, query.text);
       if (entry === undefined) continue;
       if (entries.length === query.limit || chars + entry.length > MAX_CHARS + 1000) {
@@ -95,16 +89,13 @@ async function search(ctx: DriveContext, query: LogQuery, signal: AbortSignal): 
   return [...entries, note].filter((line) => line !== "").join("\n\n");
 }
 
-async function contentsOf(
-  ctx: DriveContext,
-  events: readonly Event[],
-  signal: AbortSignal,
-): Promise<RawContents> {
-  const refs = new Map<string, PayloadRef>();
-  for (const event of events) for (const ref of payloadsOf(event)) refs.set(payloadKey(ref), ref);
+async function contentsOf(ctx: DriveContext, event: Event, signal: AbortSignal): Promise<RawContents> {
+  const { sessionId } = ctx.log.lease;
   const contents = new Map<string, Uint8Array>();
-  for (const [key, ref] of refs) {
-    contents.set(key, await ctx.ports.log.readPayload(ctx.log.lease.sessionId, ref, signal));
+  for (const ref of payloadsOf(event)) {
+    const key = payloadKey(ref);
+    if (contents.has(key)) continue;
+    contents.set(key, await orStop(ctx.ports.log.readPayload(sessionId, ref, signal), signal));
   }
   return contents;
 }

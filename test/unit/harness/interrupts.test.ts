@@ -99,6 +99,36 @@ const hanging: [string, (hangs: () => void) => World | Promise<World>][] = [
     },
   ],
   [
+    "a request for a summary [B028]",
+    (hangs) => {
+      const tight = { window_tokens: 4000, compact_at_tokens: 1000, keep_tokens: 200 };
+      const world = new World(
+        session({}, "Find the word.", "compaction/1", tight),
+        answer("tool_use", bash("a", "first")),
+        (signal) => {
+          hangs();
+          return new Promise((_, reject) => {
+            signal.addEventListener("abort", () => reject(modelFailure("INTERRUPTED", false)));
+          });
+        },
+      );
+      world.hands.commands.set("first", async () => ({ output: "x".repeat(8000) }));
+      return world;
+    },
+  ],
+  [
+    "a look into the session's own log",
+    (hangs) => {
+      const asked = answer("tool_use", { id: "l", name: "session_log", input: {} });
+      const world = new World(session({}, "Hello.", "compaction/1"), asked);
+      world.log.slice = () => {
+        hangs();
+        return never();
+      };
+      return world;
+    },
+  ],
+  [
     "the session token",
     (hangs) => {
       const world = new World(session());
