@@ -1,26 +1,10 @@
 import assert from "node:assert/strict";
-import { session, World } from "./fakes/brain.ts";
+import { session, World, withBooks } from "./fakes/brain.ts";
 import { answer, bash } from "./fakes/scripted-parts.ts";
-
-const BOOKS = {
-  tools: [
-    {
-      type: "mcp_toolset",
-      mcp_server_name: "books",
-      default_config: { permission_policy: { type: "always_allow" } },
-    },
-  ],
-  mcp_servers: [{ name: "books", type: "url", url: "https://books.example" }],
-};
 
 /** A session whose brain died right after it had written down one call of an MCP tool. */
 async function deadInMcpCall(): Promise<{ world: World; key: string }> {
-  const world = new World(
-    session(BOOKS),
-    answer("tool_use", { id: "a", name: "mcp__books__find", input: {} }),
-  );
-  const tool = { name: "find", description: "", inputSchemaJson: Buffer.from("{}") };
-  world.mcp.tools.set("books", [{ ...tool, annotationsJson: Buffer.alloc(0) }]);
+  const world = withBooks(answer("tool_use", { id: "a", name: "mcp__books__find", input: {} }));
   const { run, end } = world.brain();
   await world.log.until(() => world.log.types().includes("agentMcpToolUse"));
   run.abort();
@@ -42,13 +26,10 @@ const LOST = {
 
 /** A session in which an MCP tool answers with that much text. */
 function withAnswerOf(chars: number): World {
-  const world = new World(
-    session(BOOKS),
+  const world = withBooks(
     answer("tool_use", { id: "a", name: "mcp__books__find", input: {} }),
     answer("end_turn", "Done."),
   );
-  const tool = { name: "find", description: "", inputSchemaJson: Buffer.from("{}") };
-  world.mcp.tools.set("books", [{ ...tool, annotationsJson: Buffer.alloc(0) }]);
   const json = Buffer.from(JSON.stringify({ type: "text", text: "ü".repeat(chars) }));
   world.mcp.answer = { content: [{ type: "text", data: { $case: "json", value: json } }] };
   return world;

@@ -1,27 +1,10 @@
 import assert from "node:assert/strict";
-import { session, World } from "./fakes/brain.ts";
+import { session, World, withBooks } from "./fakes/brain.ts";
 import { answer, bash, modelFailure } from "./fakes/scripted-parts.ts";
 
 const PATIENT = { callMs: 600_000, retryMs: 250, interruptMs: 1000, evaluatorMs: 600_000 };
-const BOOKS = {
-  tools: [
-    {
-      type: "mcp_toolset",
-      mcp_server_name: "books",
-      default_config: { permission_policy: { type: "always_allow" } },
-    },
-  ],
-  mcp_servers: [{ name: "books", type: "url", url: "https://books.example" }],
-};
 const FIND = { id: "a", name: "mcp__books__find", input: {} };
 const never = (): Promise<never> => new Promise(() => {});
-
-function withBooks(...steps: ConstructorParameters<typeof World>[1][]): World {
-  const world = new World(session(BOOKS), ...steps);
-  const tool = { name: "find", description: "", inputSchemaJson: Buffer.from("{}") };
-  world.mcp.tools.set("books", [{ ...tool, annotationsJson: Buffer.alloc(0) }]);
-  return world;
-}
 
 /** A session whose brain died right after it had written down one call. */
 async function dead(world: World): Promise<World> {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { emptyState } from "../../../services/harness/domain/session-state.ts";
 import type { Answer } from "../../../services/harness/ports/model.ts";
 import type { WrittenEvent } from "../../golden/load-log.ts";
 import { session, World } from "./fakes/brain.ts";
@@ -22,16 +23,7 @@ function priced(cents: number | null, agent: Record<string, unknown> = {}): Writ
 function using(of: Answer, usage: Partial<NonNullable<Answer["usage"]>>): Answer {
   return {
     ...of,
-    usage: {
-      inputTokens: 0n,
-      outputTokens: 0n,
-      cacheCreationInputTokens: 0n,
-      cacheReadInputTokens: 0n,
-      cacheCreation5mInputTokens: 0n,
-      cacheCreation1hInputTokens: 0n,
-      speed: "",
-      ...usage,
-    },
+    usage: { ...emptyState().usage, speed: "", ...usage },
   };
 }
 

@@ -49,6 +49,26 @@ export class World {
   }
 }
 
+/** An agent that may call every tool of the MCP server "books". */
+export const BOOKS = {
+  tools: [
+    {
+      type: "mcp_toolset",
+      mcp_server_name: "books",
+      default_config: { permission_policy: { type: "always_allow" } },
+    },
+  ],
+  mcp_servers: [{ name: "books", type: "url", url: "https://books.example" }],
+};
+
+/** A session with that agent, whose server has the one tool "find", of which it says nothing. */
+export function withBooks(...steps: Step[]): World {
+  const world = new World(session(BOOKS), ...steps);
+  const tool = { name: "find", description: "", inputSchemaJson: Buffer.from("{}") };
+  world.mcp.tools.set("books", [{ ...tool, annotationsJson: Buffer.alloc(0) }]);
+  return world;
+}
+
 /** A session with an agent, what a user said first, and the context strategy that the agent asks for. */
 export function session(
   agent: Record<string, unknown> = {},
