@@ -1,8 +1,11 @@
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { DEFAULT_IMAGE } from "../../../services/common/config/common-fields.ts";
-import { type Implementation, implementSome } from "../../../services/common/grpc/handlers.ts";
+import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
+import { type Implementation, implementSome, unary } from "../../../services/common/grpc/handlers.ts";
 import { type RunningServer, startServer } from "../../../services/common/grpc/start-server.ts";
 import { createLogger } from "../../../services/common/log/create-logger.ts";
+import { ApiKey, ApiKeyServiceService } from "../../../services/gen/ganglion/agent/v1/api_key_service.ts";
 import { TestCa } from "../../kit/ca.ts";
 import { type RunningService, startService } from "../../kit/start-service.ts";
 
@@ -85,6 +88,18 @@ export async function lineOf(service: RunningService, msg: string): Promise<Reco
       signal: AbortSignal.timeout(10_000),
     });
   }
+}
+
+/** playApiKeys plays a service that knows one API key, of the workspace "wrkspc_a". */
+export function playApiKeys(key: string): Implementation {
+  const known = createHash("sha256").update(key).digest();
+  const apiKey = ApiKey.fromPartial({ id: "apikey_1", workspaceId: "wrkspc_a", name: "test" });
+  return implementSome(ApiKeyServiceService, {
+    authenticateApiKey: unary(async ({ keySha256 }) => {
+      if (known.equals(keySha256)) return { apiKey };
+      throw new GanglionError({ code: "UNAUTHENTICATED", reason: "API_KEY_INVALID", message: "no such key" });
+    }),
+  });
 }
 
 export { implementSome };

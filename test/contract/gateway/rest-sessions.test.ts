@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import { unary } from "../../../services/common/grpc/handlers.ts";
-import { ApiKeyServiceService } from "../../../services/gen/ganglion/agent/v1/api_key_service.ts";
 import {
   type CreateSessionRequest,
   Session,
@@ -9,8 +8,9 @@ import {
   type UpdateSessionRequest,
 } from "../../../services/gen/ganglion/session/v1/session_service.ts";
 import { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
-import { type GatewayUnderTest, implementSome, startGateway } from "./gateway-kit.ts";
+import { type GatewayUnderTest, implementSome, playApiKeys, startGateway } from "./gateway-kit.ts";
 
+const KEY = "gk-rest-0123456789";
 const AT = { seconds: 1_700_000_000n, nanos: 0 };
 const LIMIT = { type: "limit", max_list_cost: { amount: "2500", currency: "USD" } };
 
@@ -52,12 +52,7 @@ describe("sessions over the REST API", () => {
       }),
       getEvents: unary(async () => ({ events: log, headPosition: BigInt(log.length), hasMore: false })),
     });
-    const keys = implementSome(ApiKeyServiceService, {
-      authenticateApiKey: unary(async () => ({
-        apiKey: { id: "apikey_1", workspaceId: "wrkspc_a", name: "t", createTime: AT, revokeTime: undefined },
-      })),
-    });
-    mesh = await startGateway([sessions, keys]);
+    mesh = await startGateway([sessions, playApiKeys(KEY)]);
   });
   after(() => mesh?.stop());
   beforeEach(() => {
@@ -71,7 +66,7 @@ describe("sessions over the REST API", () => {
   const call = (path: string, method = "GET", body?: unknown) =>
     fetch(`${mesh.rest}/v1/sessions${path}`, {
       method,
-      headers: { authorization: "Bearer gk-rest-0123456789" },
+      headers: { authorization: `Bearer ${KEY}` },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   const create = (more: object) => call("", "POST", { agent: "agent_1", environment_id: "env_1", ...more });

@@ -1,151 +1,26 @@
 import assert from "node:assert/strict";
-import { EventEmitter, once } from "node:events";
+import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
-import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
-import { serverStream, unary } from "../../../services/common/grpc/handlers.ts";
-import { ApiKeyServiceService } from "../../../services/gen/ganglion/agent/v1/api_key_service.ts";
-import {
-  type EmitEventsRequest,
-  type GetEventsRequest,
-  SessionServiceService,
-  type WatchEventsRequest,
-  type WatchEventsResponse,
-} from "../../../services/gen/ganglion/session/v1/session_service.ts";
-import type { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
-import { type GatewayUnderTest, implementSome, startGateway } from "./gateway-kit.ts";
+import { type GatewayUnderTest, playApiKeys, startGateway } from "./gateway-kit.ts";
+import { event, idle, openStream, PlayedLog, text, userMessage } from "./played-log.ts";
 
 const KEY = "gk-rest-0123456789";
-const AT = { seconds: 1_700_000_000n, nanos: 0 };
-
-type Body = NonNullable<Event["body"]>;
-
-function event(position: bigint, type: string, body: Body): Event {
-  const id = `sevt_${position}`;
-  return {
-    id,
-    position,
-    createTime: AT,
-    type,
-    actor: undefined,
-    threadId: "",
-    epoch: 0n,
-    traceparent: "",
-    mayIgnore: false,
-    body,
-  };
-}
-
-function text(value: string) {
-  return {
-    type: "text",
-    data: { $case: "json" as const, value: Buffer.from(JSON.stringify({ type: "text", text: value })) },
-  };
-}
-
-const userMessage = (position: bigint, said: string) =>
-  event(position, "user.message", { $case: "userMessage", value: { content: [text(said)] } });
-const idle = (position: bigint) =>
-  event(position, "session.status_idle", {
-    $case: "sessionStatusIdle",
-    value: { stopReason: { type: 1, eventIds: [] }, stopDetails: undefined },
-  });
 
 describe("the REST API", () => {
   let mesh: GatewayUnderTest;
-  let log: Event[] = [];
-  const watches: WatchEventsRequest[] = [];
-  const watched = new EventEmitter();
-  const emitted: EmitEventsRequest[] = [];
+  const played = new PlayedLog();
 
   before(async () => {
-    const session = implementSome(SessionServiceService, {
-      getSession: unary(async ({ sessionId }) => {
-        if (sessionId !== "sesn_1") {
-          throw new GanglionError({
-            code: "NOT_FOUND",
-            reason: "SESSION_NOT_FOUND",
-            message: "there is no such session",
-          });
-        }
-        return { session: { ...EMPTY_SESSION, id: sessionId, headPosition: log.at(-1)?.position ?? 0n } };
-      }),
-      getEvents: unary(async (wanted: GetEventsRequest) => {
-        const found = log
-          .filter(({ position }) => position > wanted.afterPosition)
-          .filter(({ position }) => wanted.beforePosition === 0n || position < wanted.beforePosition)
-          .filter(({ type }) => wanted.types.length === 0 || wanted.types.includes(type));
-        if (wanted.order === 2) found.reverse();
-        const limit = wanted.limit || 100;
-        return {
-          events: found.slice(0, limit),
-          headPosition: log.at(-1)?.position ?? 0n,
-          hasMore: found.length > limit,
-        };
-      }),
-      watchEvents: serverStream(async function* (
-        wanted: WatchEventsRequest,
-        ctx,
-      ): AsyncGenerator<WatchEventsResponse> {
-        watches.push(wanted);
-        watched.emit("watch");
-        for (const one of log) {
-          if (one.position > wanted.afterPosition)
-            yield { position: one.position, message: { $case: "event", value: one } };
-        }
-        await new Promise<void>((resolve) => ctx.signal.addEventListener("abort", () => resolve()));
-      }),
-      emitEvents: unary(async (wanted: EmitEventsRequest) => {
-        emitted.push(wanted);
-        const head = log.at(-1)?.position ?? 0n;
-        const stored = wanted.events.map(({ id }, index) => {
-          return { eventId: id, position: head + BigInt(index) + 1n, createTime: AT, isDuplicate: false };
-        });
-        return { stored, headPosition: head + BigInt(stored.length) };
-      }),
-    });
-    const keys = implementSome(ApiKeyServiceService, {
-      authenticateApiKey: unary(async () => ({
-        apiKey: {
-          id: "apikey_1",
-          workspaceId: "wrkspc_a",
-          name: "test",
-          createTime: AT,
-          revokeTime: undefined,
-        },
-      })),
-    });
-    mesh = await startGateway([session, keys]);
+    mesh = await startGateway([played.implementation(), playApiKeys(KEY)]);
   });
   after(() => mesh?.stop());
-  beforeEach(() => {
-    log = [];
-    watches.length = 0;
-    emitted.length = 0;
-  });
+  beforeEach(() => played.clear());
 
   const call = (path: string, init: RequestInit = {}) =>
     fetch(`${mesh.rest}${path}`, { ...init, headers: { authorization: `Bearer ${KEY}`, ...init.headers } });
   const errorOf = async (response: Response) =>
     (await response.json()) as { type: string; error: { type: string; message: string }; request_id: string };
   const post = (path: string, body: unknown) => call(path, { method: "POST", body: JSON.stringify(body) });
-
-  /** Opens a stream and resolves with its response as soon as the headers are there. */
-  const open = async (query = ""): Promise<IncomingMessage> => {
-    const url = `${mesh.rest}/v1/sessions/sesn_1/events/stream${query}`;
-    const sent = request(url, { headers: { authorization: `Bearer ${KEY}` } });
-    sent.end();
-    const [response] = (await once(sent, "response")) as [IncomingMessage];
-    return response;
-  };
-  /** Reads frames until one is of that type; gives the types in order. */
-  const readUntil = async (stream: IncomingMessage, type: string): Promise<string[]> => {
-    let raw = "";
-    for await (const chunk of stream) {
-      raw += chunk;
-      if (raw.includes(`event: ${type}\n`)) break;
-    }
-    return [...raw.matchAll(/^event: (.+)$/gm)].map(([, name]) => name as string);
-  };
 
   it("takes the key as bearer and as x-api-key, and nothing without one", async () => {
     assert.equal((await call("/v1/sessions/sesn_1")).status, 200);
@@ -218,7 +93,7 @@ describe("the REST API", () => {
       assert.equal(response.status, 400);
       assert.match((await errorOf(response)).error.message, message);
     }
-    assert.deepEqual(emitted, []);
+    assert.deepEqual(played.emitted, []);
   });
 
   it("sends a user's blocks on as they came, under ids of its own", async () => {
@@ -230,20 +105,20 @@ describe("the REST API", () => {
     const { data } = (await response.json()) as {
       data: { id: string; content: unknown[]; processed_at: null }[];
     };
-    const sent = emitted[0]?.events[0];
+    const sent = played.emitted[0]?.events[0];
     assert.equal(data[0]?.id, sent?.id);
     assert.match(sent?.id ?? "", /^sevt_/);
     assert.deepEqual(data[0]?.content, [block]);
     assert.equal(data[0]?.processed_at, null);
     // The next stream is told of a send that nobody saw; the tests below begin without one.
-    const stream = await open();
-    while (watches.length === 0) await once(watched, "watch");
+    const stream = await openStream(mesh.rest, KEY);
+    await played.watch(1);
     stream.destroy();
   });
 
   it("writes what a model generated byte for byte [M25]", async () => {
     const input = '{"z":12345678901234567890,"a":1.0,"s":"\\u00e9"}';
-    log = [
+    played.events = [
       event(1n, "agent.tool_use", {
         $case: "agentToolUse",
         value: {
@@ -274,7 +149,7 @@ describe("the REST API", () => {
           ...{ permission, policy, evaluationReason },
         },
       });
-    log = [
+    played.events = [
       toolCall(1n, 1, "always_allow", ""),
       toolCall(2n, 1, "auto", ""),
       toolCall(3n, 2, "auto", "indeterminate"),
@@ -307,7 +182,7 @@ describe("the REST API", () => {
       $case: "ganglionLeaseAcquired",
       value: { owner: "", epoch: 1n, isTakeover: false },
     });
-    log = [userMessage(1n, "a"), own, empty, userMessage(4n, "b"), idle(5n)];
+    played.events = [userMessage(1n, "a"), own, empty, userMessage(4n, "b"), idle(5n)];
     for (const [order, wanted] of [
       ["asc", ["sevt_1", "sevt_4", "sevt_5"]],
       ["desc", ["sevt_5", "sevt_4", "sevt_1"]],
@@ -341,7 +216,7 @@ describe("the REST API", () => {
         stablePrefixSha256: Buffer.alloc(0),
       },
     });
-    log = [userMessage(1n, "read"), userMessage(2n, "not yet"), start];
+    played.events = [userMessage(1n, "read"), userMessage(2n, "not yet"), start];
     const answer = await (await call("/v1/sessions/sesn_1/events?types[]=user.message")).json();
     const { data } = answer as { data: { processed_at: string | null }[] };
     assert.deepEqual(
@@ -349,74 +224,4 @@ describe("the REST API", () => {
       ["2023-11-14T22:13:20Z", null],
     );
   });
-
-  it("opens a stream at once, although nothing happens, and begins at the head of an idle session", async () => {
-    log = [userMessage(1n, "old"), idle(2n)];
-    const stream = await open();
-    assert.equal(stream.headers["content-type"], "text/event-stream");
-    while (watches.length === 0) await once(watched, "watch");
-    assert.equal(watches[0]?.afterPosition, 2n);
-    stream.destroy();
-  });
-
-  it("begins with the turn in progress", async () => {
-    log = [userMessage(1n, "old"), idle(2n), userMessage(3n, "now")];
-    const types = await readUntil(await open(), "user.message");
-    assert.deepEqual(types, ["user.message"]);
-    assert.equal(watches[0]?.afterPosition, 2n);
-  });
-
-  it("shows a turn that was over before its sender listened", async () => {
-    log = [userMessage(1n, "old"), idle(2n)];
-    await post("/v1/sessions/sesn_1/events", { events: [{ type: "user.message", content: "now" }] });
-    log = [...log, userMessage(3n, "now"), idle(4n)];
-    const types = await readUntil(await open(), "session.status_idle");
-    assert.deepEqual(types, ["user.message", "session.status_idle"]);
-    // Only the one who sent gets it: the next stream begins at the head.
-    const next = await open();
-    while (watches.length < 2) await once(watched, "watch");
-    assert.equal(watches[1]?.afterPosition, 4n);
-    next.destroy();
-  });
-
-  it("refuses a stream of an unknown session or unknown deltas before it begins", async () => {
-    assert.equal((await call("/v1/sessions/sesn_2/events/stream")).status, 404);
-    assert.equal((await call("/v1/sessions/sesn_1/events/stream?event_deltas[]=agent.dreams")).status, 400);
-  });
-
-  it("ends streams and leaves in time when it is told to stop [B132]", async () => {
-    const stream = await open();
-    const ended = once(stream.resume(), "end");
-    const begun = Date.now();
-    mesh.gateway.process.kill("SIGTERM");
-    await ended;
-    assert.equal(await mesh.gateway.exit, 0);
-    assert.ok(Date.now() - begun < 5000);
-  });
 });
-
-const EMPTY_SESSION = {
-  budget: undefined,
-  listCostMicrocents: undefined,
-  forkedFromSessionId: "",
-  forkedAtPosition: 0n,
-  id: "",
-  workspaceId: "wrkspc_a",
-  status: 1 as const,
-  title: "",
-  metadata: {},
-  agentJson: Buffer.from("{}"),
-  agentId: "agent_1",
-  agentVersion: 1,
-  environmentId: "env_1",
-  vaultIds: [],
-  headPosition: 0n,
-  epoch: 0n,
-  leaseOwner: "",
-  usage: undefined,
-  activeMs: 0n,
-  createTime: AT,
-  updateTime: AT,
-  archiveTime: undefined,
-  stopReason: undefined,
-};
