@@ -1,46 +1,55 @@
-import { type Call, emptyState, type SessionState } from "./session-state.ts";
+import { type Call, emptyState, type SessionState, type Turn } from "./session-state.ts";
 
 /**
- * Name and version of the fold that a checkpoint is of. Raise it with any change to what fold() makes of an event: a
- * checkpoint of another version is never read. A field that comes or goes is noticed without that.
+ * Name and version of the fold that a checkpoint is of, and of the way it is written. Raise it with any change to what
+ * fold() makes of an event: a checkpoint of another version is never read. A field that comes or goes is noticed without
+ * that.
  */
-export const CHECKPOINT_FORMAT = "ganglion/1";
+export const CHECKPOINT_FORMAT = "ganglion/2";
 
 const FIELDS = Object.keys(emptyState()).sort().join(",");
-const HEAD_BYTES = 4;
+const HEAD_BYTES = 8;
+
+/** A value as JSON and the bytes that it points into. */
+interface Part {
+  json: Buffer;
+  chunks: readonly Uint8Array[];
+  size: number;
+}
+
+// Most of a long state was there the last time, and does not change any more.
+const known = new WeakMap<Turn, Part>();
 
 /** Writes a state down, the same state always as the same bytes; undefined for one that cannot be. */
 export function serializeState(state: SessionState): Buffer | undefined {
-  const known = callsById(state);
   const open = [...state.openCalls.keys()];
-  if (!open.every((id) => known.get(id) === state.openCalls.get(id))) return undefined;
-  const chunks: Uint8Array[] = [];
-  let at = 0;
-  const put = (bytes: Uint8Array): unknown => {
-    chunks.push(bytes);
-    at += bytes.length;
-    return { $b: [at - bytes.length, bytes.length] };
-  };
+  const written = callsById(state, open);
+  if (!open.every((id) => written.get(id) === state.openCalls.get(id))) return undefined;
   // An open call is one object in two places, and it is changed in both at once.
-  const value = encode({ ...state, openCalls: open }, put);
-  const json = Buffer.from(JSON.stringify({ fields: FIELDS, value }));
-  const head = Buffer.alloc(HEAD_BYTES);
-  head.writeUInt32LE(json.length);
-  return Buffer.concat([head, json, ...chunks]);
+  const value = { ...state, turns: state.turns.length, openCalls: open };
+  const parts = [toPart({ fields: FIELDS, value }), ...state.turns.map(turnPart)];
+  return Buffer.concat(
+    parts.flatMap(({ json, chunks, size }) => [headOf(json.length, size), json, ...chunks]),
+  );
+}
+
+/** Does the work of serializeState() on turns that stay as they are, so that a later call is short. */
+export function prepareTurns(turns: readonly Turn[]): void {
+  for (const turn of turns) turnPart(turn);
 }
 
 /** Reads a state back; undefined when it is not one of this version, or is damaged. */
 export function parseState(data: Uint8Array): SessionState | undefined {
   try {
-    const bytes = Buffer.from(data.buffer, data.byteOffset, data.length);
-    const end = HEAD_BYTES + bytes.readUInt32LE(0);
-    const { fields, value } = JSON.parse(bytes.toString("utf8", HEAD_BYTES, end)) as Written;
+    const parts = readParts(Buffer.from(data.buffer, data.byteOffset, data.length));
+    const { fields, value } = parts.next().value as Written;
     if (fields !== FIELDS) return undefined;
-    const { openCalls, ...rest } = decode(value, bytes.subarray(end)) as Decoded;
-    const state: SessionState = { ...emptyState(), ...rest, openCalls: new Map() };
-    const known = callsById(state);
-    for (const id of openCalls) {
-      const call = known.get(id);
+    const turns = [...parts] as Turn[];
+    if (turns.length !== value.turns) return undefined;
+    const state: SessionState = { ...emptyState(), ...value, turns, openCalls: new Map() };
+    const written = callsById(state, value.openCalls);
+    for (const id of value.openCalls) {
+      const call = written.get(id);
       if (!call) return undefined;
       state.openCalls.set(id, call);
     }
@@ -52,14 +61,56 @@ export function parseState(data: Uint8Array): SessionState | undefined {
 
 interface Written {
   fields: string;
-  value: unknown;
+  value: Omit<SessionState, "openCalls" | "turns"> & { openCalls: string[]; turns: number };
 }
 
-type Decoded = Omit<SessionState, "openCalls"> & { openCalls: string[] };
+function* readParts(bytes: Buffer): Generator<unknown, undefined> {
+  for (let at = 0; at < bytes.length; ) {
+    const json = at + HEAD_BYTES;
+    const chunks = json + bytes.readUInt32LE(at);
+    const end = chunks + bytes.readUInt32LE(at + 4);
+    if (end > bytes.length) throw new Error("out of bounds");
+    yield decode(JSON.parse(bytes.toString("utf8", json, chunks)), bytes.subarray(chunks, end));
+    at = end;
+  }
+}
 
-function callsById({ turns }: SessionState): Map<string, Call> {
-  const calls = turns.flatMap((turn) => (turn.kind === "assistant" ? turn.calls : []));
-  return new Map(calls.map((call) => [call.id, call]));
+function headOf(jsonBytes: number, chunkBytes: number): Buffer {
+  const head = Buffer.allocUnsafe(HEAD_BYTES);
+  head.writeUInt32LE(jsonBytes);
+  head.writeUInt32LE(chunkBytes, 4);
+  return head;
+}
+
+function turnPart(turn: Turn): Part {
+  const before = known.get(turn);
+  if (before) return before;
+  const part = toPart(turn);
+  // Once all of its calls have a result nothing of a turn changes.
+  if (turn.kind === "user" || turn.calls.every((call) => call.result)) known.set(turn, part);
+  return part;
+}
+
+function toPart(value: unknown): Part {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const put = (bytes: Uint8Array): unknown => {
+    chunks.push(bytes);
+    size += bytes.length;
+    return { $b: [size - bytes.length, bytes.length] };
+  };
+  return { json: Buffer.from(JSON.stringify(encode(value, put))), chunks, size };
+}
+
+/** The calls of these ids, which are in the newest turns. */
+function callsById({ turns }: SessionState, ids: readonly string[]): Map<string, Call> {
+  const calls = new Map<string, Call>();
+  for (let i = turns.length - 1; i >= 0 && calls.size < ids.length; i--) {
+    const turn = turns[i]!;
+    if (turn.kind !== "assistant") continue;
+    for (const call of turn.calls) if (ids.includes(call.id)) calls.set(call.id, call);
+  }
+  return calls;
 }
 
 /** JSON with marks for what JSON has no words for. The order of keys is kept: schemas are sent in it. */
@@ -71,10 +122,15 @@ function encode(value: unknown, put: (bytes: Uint8Array) => unknown): unknown {
   if (value instanceof Map)
     return { $m: [...value].map(([key, item]) => [encode(key, put), encode(item, put)]) };
   if (value instanceof Set) return { $s: [...value].map((item) => encode(item, put)) };
-  const entries = Object.entries(value).map(([key, item]) => [key, encode(item, put)] as const);
-  const isPlain = entries.every(([key]) => !key.startsWith("$") && key !== "__proto__");
-  return isPlain ? Object.fromEntries(entries) : { $o: entries };
+  const entries = Object.entries(value);
+  if (entries.some(([key]) => NOT_PLAIN.has(key)))
+    return { $o: entries.map(([key, item]) => [key, encode(item, put)]) };
+  const plain: Record<string, unknown> = {};
+  for (const [key, item] of entries) plain[key] = encode(item, put);
+  return plain;
 }
+
+const NOT_PLAIN = new Set(["$n", "$b", "$m", "$s", "$o", "__proto__"]);
 
 function decode(value: unknown, bytes: Buffer): unknown {
   if (typeof value !== "object" || value === null) return value;

@@ -1,7 +1,8 @@
+import { setImmediate } from "node:timers/promises";
 import { promisify } from "node:util";
 import { deflate, inflate } from "node:zlib";
 import type { Logger } from "../../common/log/create-logger.ts";
-import { CHECKPOINT_FORMAT, parseState, serializeState } from "../domain/checkpoint.ts";
+import { CHECKPOINT_FORMAT, parseState, prepareTurns, serializeState } from "../domain/checkpoint.ts";
 import type { SessionState } from "../domain/session-state.ts";
 import type { EventLog, HeldLease } from "../ports/event-log.ts";
 
@@ -10,6 +11,8 @@ const WORTH_EVENTS = 200;
 /** The session service takes no more. */
 const MAX_BYTES = 3 * 1024 * 1024;
 const MAX_STATE_BYTES = 512 * 1024 * 1024;
+/** Turns written down at a time: other sessions of this process go on in between. */
+const SLICE_TURNS = 200;
 
 const pack = promisify(deflate);
 const unpack = promisify(inflate);
@@ -55,7 +58,7 @@ export class Checkpoints {
     this.#summaryAt = state.summary?.position;
   }
 
-  /** Keeps the state if it is worth it. Never waits and never fails: what is written is of this moment. */
+  /** Keeps the state if it is worth it. Never waits and never fails. */
   offer(state: SessionState): void {
     if (this.#isBusy || state.position < BigInt(WORTH_EVENTS)) return;
     const since = state.position - (this.#last ?? 0n);
@@ -63,20 +66,25 @@ export class Checkpoints {
     const worth = BigInt(Math.max(WORTH_EVENTS, Math.floor(state.turns.length / 20)));
     const isCompacted = state.summary?.position !== this.#summaryAt;
     if (since < worth && !isCompacted) return;
-    const { position } = state;
-    this.#last = position;
-    this.#summaryAt = state.summary?.position;
-    const written = serializeState(state);
-    if (!written) return;
     this.#isBusy = true;
-    this.#keep(position, written)
+    this.#keep(state)
       .catch((error: unknown) => this.#logger.debug({ err: error }, "no checkpoint was kept"))
       .finally(() => {
         this.#isBusy = false;
       });
   }
 
-  async #keep(position: bigint, written: Buffer): Promise<void> {
+  async #keep(state: SessionState): Promise<void> {
+    for (let at = 0; at < state.turns.length; at += SLICE_TURNS) {
+      if (at > 0) await setImmediate(undefined, { signal: this.#signal });
+      prepareTurns(state.turns.slice(at, at + SLICE_TURNS));
+    }
+    // The log may have gone on meanwhile: what is kept is of this moment.
+    const { position } = state;
+    this.#last = position;
+    this.#summaryAt = state.summary?.position;
+    const written = serializeState(state);
+    if (!written) return;
     const data = await pack(written, { level: 3 });
     if (data.length > MAX_BYTES) return;
     await this.#port.writeCheckpoint(this.#lease, CHECKPOINT_FORMAT, { position, data }, this.#signal);

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
+import { inflateSync } from "node:zlib";
 import fc from "fast-check";
+import { pino } from "pino";
 import type { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
 import { parseState, serializeState } from "../../../services/harness/domain/checkpoint.ts";
 import { decide } from "../../../services/harness/domain/decide.ts";
 import { fold } from "../../../services/harness/domain/fold.ts";
 import { projectRequest } from "../../../services/harness/domain/project-request.ts";
 import { emptyState, type SessionState } from "../../../services/harness/domain/session-state.ts";
+import { Checkpoints } from "../../../services/harness/driver/checkpoints.ts";
 import { goldenLogs, loadLog } from "../../golden/load-log.ts";
 import { describeState } from "./describe-state.ts";
 import { anyLog } from "./fakes/any-log.ts";
@@ -73,6 +76,25 @@ describe("a checkpoint", () => {
     await world.drive();
     assert.equal(readFrom, 0n);
     assert.equal(world.model.requests.length, 3);
+  });
+
+  it("of a long session is written down in slices, and holds what came meanwhile", async () => {
+    const world = new World(session());
+    for (let i = 0; i < 5; i++) world.log.client("user.message", { content: [{ type: "text", text: "?" }] });
+    const state = world.log.events.reduce(fold, emptyState());
+    const [turn] = state.queued;
+    state.turns = Array.from({ length: 1000 }, () => ({ ...turn!, through: state.position }));
+    const { log } = world;
+    const logger = pino({ level: "silent" });
+    const checkpoints = new Checkpoints(log, log.lease(), logger, new AbortController().signal);
+    state.position = 1000n;
+    checkpoints.offer(state);
+    log.client("user.message", { content: [{ type: "text", text: "More." }] });
+    fold(state, { ...log.events.at(-1)!, position: 1001n });
+    await log.until(() => log.checkpoint !== undefined);
+    const { position, data } = log.checkpoint!;
+    assert.equal(position, 1001n);
+    assert.deepEqual(parseState(inflateSync(data))?.queued, state.queued);
   });
 });
 
