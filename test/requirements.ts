@@ -11,6 +11,12 @@ export interface Requirement {
  * comes to touch what exists; an id never leaves it.
  */
 export const REQUIREMENTS: readonly Requirement[] = [
+  {
+    id: "L1",
+    shows: "whatever dies or loses its network at whichever point, the log alone says how a session goes on",
+  },
+  { id: "L2", shows: "positions stay dense and appends single when a process dies at any point of them" },
+  { id: "L4", shows: "a tool does what its one result says, whoever dies between intent, effect and result" },
   { id: "B126", shows: "a reader that stops is bounded, then cut off with a position to resume from" },
   { id: "B127", shows: "a reader in bursts gets every message in order" },
   {
@@ -55,8 +61,13 @@ export const REQUIREMENTS: readonly Requirement[] = [
   { id: "B019", shows: "a retry leaves one answer in the log" },
   { id: "B020", shows: "Retry-After is honoured by one layer, with the lease kept" },
   { id: "B023", shows: "each kind of final model error keeps a reason of its own" },
+  { id: "B024", shows: "an overloaded model is answered alike with and without a stream, and asked once" },
   { id: "B025", shows: "a call cut at the token limit is not run, the model is told, tries are bounded" },
   { id: "B027", shows: "every way an answer ends is told apart, unknown ones fail closed" },
+  {
+    id: "B028",
+    shows: "whole turns give way to a summary, never a call without its result, and the session goes on",
+  },
   { id: "B031", shows: "a huge result is kept whole in the log and capped for the model" },
   { id: "B032", shows: "one cap at one place for every source of tool output" },
   { id: "B034", shows: "a result without its call is stripped" },
