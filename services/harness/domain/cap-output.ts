@@ -1,7 +1,7 @@
 import type { ContentBlock } from "../../gen/ganglion/types/v1/content.ts";
 import { capText } from "./cap-text.ts";
+import { isFetched } from "./is-fetched.ts";
 import { LIMITS } from "./limits.ts";
-import { reachesOutside } from "./reaches-outside.ts";
 import { blockJson, textBlock } from "./text-block.ts";
 
 /** Bounds of what may be shown of one output. */
@@ -63,7 +63,7 @@ export function limitMedia(block: ContentBlock, mediaBytes: number = LIMITS.medi
   // Measured as it is sent: base64 and all (B036).
   if (isMedia(block) && size > mediaBytes)
     return textBlock(`[${block.type} left out: ${size} bytes encoded, the limit is ${mediaBytes}.]`);
-  return reachesOutside(block)
+  return isFetched(block)
     ? textBlock(`[${block.type} left out: its content is stored elsewhere and not fetched.]`)
     : block;
 }

@@ -1,3 +1,4 @@
+import { reachesOutside } from "../../common/content/reaches-outside.ts";
 import { hasDuplicateKeys } from "./duplicate-keys.ts";
 import { proxyError } from "./proxy-error.ts";
 
@@ -33,9 +34,6 @@ const CLIENT_TOOL = /^(custom|(bash|text_editor|computer|memory)_\d{8})$/;
 const BETA =
   /^(interleaved-thinking|context-management|fine-grained-tool-streaming|token-efficient-tools|context-1m|extended-cache-ttl|output-128k|prompt-caching|max-tokens-3-5-sonnet|effort|structured-outputs|compact|fast-mode|computer-use|dev-full-thinking|model-context-window-exceeded)-\d{4}-\d{2}-\d{2}$/;
 
-// Sources whose bytes are in the request itself. Others ("url", "file") make the provider fetch for the caller.
-const INLINE_SOURCES = new Set<unknown>(["base64", "text", "content"]);
-
 /** What the door needs to know of a request's body. */
 export interface ModelRequest {
   model: string;
@@ -69,30 +67,6 @@ function judgeTools(tools: unknown): void {
     if (type === undefined) continue;
     if (typeof type !== "string" || !CLIENT_TOOL.test(type)) throw featureDenied("tools");
   }
-}
-
-/**
- * Looks through messages or blocks, and all that is in their contents and sources. No recursion: the nesting is bounded
- * by hasDuplicateKeys, the work by the size of the body, since each value is looked at once.
- */
-function reachesOutside(content: unknown): boolean {
-  const pending = [content];
-  while (pending.length > 0) {
-    const value = pending.pop();
-    if (typeof value !== "object" || value === null) continue;
-    if (Array.isArray(value)) {
-      for (const one of value) pending.push(one);
-      continue;
-    }
-    const block = value as { type?: unknown; source?: unknown; content?: unknown };
-    if (block.type === "container_upload") return true;
-    if (typeof block.source === "object" && block.source !== null) {
-      if (!INLINE_SOURCES.has((block.source as { type?: unknown }).type)) return true;
-      pending.push(block.source);
-    }
-    pending.push(block.content);
-  }
-  return false;
 }
 
 function parse(body: Buffer): Record<string, unknown> {
