@@ -1,0 +1,34 @@
+import { endingOf, openPassage, type PassageDeps } from "./passage.ts";
+
+/** A question about a call by its key. */
+export interface JournalQuestion {
+  token: string | undefined;
+  caller: string;
+  key: string;
+}
+
+/** Judges and records a question to the journal as any other request; it has no destination and needs no credential. */
+export async function askJournal<T>(
+  deps: PassageDeps,
+  { token, caller, key }: JournalQuestion,
+  operation: "mcp_get_call" | "mcp_cancel_call",
+  work: (sessionId: string) => Promise<T>,
+): Promise<T> {
+  const passage = await openPassage(deps, {
+    token,
+    caller,
+    operation,
+    target: "",
+    callKey: key,
+    lookup: { kind: "static_bearer", urls: [], mcpServerName: "" },
+    choose: () => ({}),
+  });
+  try {
+    const answer = await work(passage.access.sessionId);
+    await passage.finish({ reason: "ok" });
+    return answer;
+  } catch (error) {
+    await passage.finish({ reason: endingOf(error) });
+    throw error;
+  }
+}
