@@ -9,9 +9,6 @@ const STRATEGIES: ReadonlyMap<string, ContextStrategy> = new Map(
   [full, trim, compaction, cacheStable].map((strategy) => [strategy.name, strategy]),
 );
 
-/** What a session uses when neither its log nor its agent names a strategy. */
-export const DEFAULT_STRATEGY = compaction.name;
-
 /** A strategy with its options filled in. */
 export interface Context {
   strategy: ContextStrategy;
@@ -40,7 +37,7 @@ export function chosenStrategy(state: SessionState): ChosenStrategy {
   return state.strategy ?? state.askedStrategy ?? BY_DEFAULT;
 }
 
-const BY_DEFAULT: ChosenStrategy = { name: DEFAULT_STRATEGY, optionsJson: new Uint8Array(0) };
+const BY_DEFAULT: ChosenStrategy = { name: compaction.name, optionsJson: new Uint8Array(0) };
 // Asked for at every step; its JSON is read once.
 const known = new WeakMap<ChosenStrategy, Pick<Context, "strategy" | "options">>();
 

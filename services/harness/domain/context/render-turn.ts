@@ -19,7 +19,7 @@ export function renderTurn(turn: Turn, limit: number): string {
 }
 
 /** Blocks as readable text; what is no text is named. */
-export function renderBlocks(blocks: readonly ContentBlock[], limit: number): string {
+function renderBlocks(blocks: readonly ContentBlock[], limit: number): string {
   return capText(
     blocks
       .map(renderBlock)
