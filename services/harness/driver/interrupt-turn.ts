@@ -25,7 +25,7 @@ export async function interruptTurn(ctx: DriveContext, calls: readonly Call[]): 
   // A session that waits for its client is idle: nothing may follow an idle until work begins again.
   const begun = state.status === "idle" ? [statusRunning()] : [];
   const before = [...begun, ...taken, ...results];
-  await idleAtHead(ctx, STOP.END_TURN, { before });
+  await idleAtHead(ctx, STOP.END_TURN, { before, ...(isUnbegun ? { consumedPosition: at } : {}) });
 }
 
 async function closeCall(ctx: DriveContext, call: Call): Promise<NewEvent> {

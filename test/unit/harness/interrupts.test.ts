@@ -164,6 +164,7 @@ describe("an interrupt", () => {
       const calls = world.log.types().filter((type) => type.endsWith("ToolUse")).length;
       const results = world.log.types().filter((type) => type.endsWith("ToolResult")).length;
       assert.equal(results, calls, "each call has one result");
+      assert.equal(world.log.all("sessionStatusIdle").length, idles + 1);
       assert.equal(world.log.types().at(-1), "sessionStatusIdle");
     });
   }
