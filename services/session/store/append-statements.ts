@@ -87,7 +87,7 @@ export const APPEND_MANY: Statement = {
   ), locked AS MATERIALIZED (
     SELECT s.workspace_id, s.session_id, s.head, s.owner, s.epoch, s.is_budget_paused FROM session.sessions s
     WHERE s.session_id = ANY ($1::text[]) AND s.status <> 'terminated'
-    ORDER BY s.session_id FOR UPDATE
+    ORDER BY s.session_id FOR NO KEY UPDATE
   ), allowed AS MATERIALIZED (
     SELECT c.*, l.workspace_id, l.head + sum(c.n) OVER (PARTITION BY l.session_id ORDER BY c.ord) AS head,
       clock_timestamp() AS at, l.owner IS NOT NULL AS held

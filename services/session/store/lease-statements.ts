@@ -25,7 +25,7 @@ export const BEAT: Statement = {
 export const FREE_OTHER_BOOTS: Statement = {
   name: "lease_free",
   text: `WITH held AS MATERIALIZED (
-      SELECT session_id FROM session.sessions WHERE owner = $1 AND owner_boot <> $2 ORDER BY session_id FOR UPDATE
+      SELECT session_id FROM session.sessions WHERE owner = $1 AND owner_boot <> $2 ORDER BY session_id FOR NO KEY UPDATE
     )
     UPDATE session.sessions s SET owner = NULL, owner_boot = NULL, is_orphaned = true, updated_at = clock_timestamp()
     FROM held WHERE s.session_id = held.session_id AND s.owner = $1 AND s.owner_boot <> $2
@@ -37,13 +37,13 @@ export const FIND_RUNNABLE: Statement = {
   name: "lease_find",
   text: `SELECT s.session_id FROM session.sessions s
     WHERE s.runnable AND (s.owner IS NULL OR NOT ${isAlive("$1")})
-    ORDER BY s.runnable_at LIMIT 1 FOR UPDATE OF s SKIP LOCKED`,
+    ORDER BY s.runnable_at LIMIT 1 FOR NO KEY UPDATE OF s SKIP LOCKED`,
 };
 
 /** Locks one session. */
 export const LOCK: Statement = {
   name: "lease_lock",
-  text: "SELECT 1 AS one FROM session.sessions WHERE session_id = $1 FOR UPDATE",
+  text: "SELECT 1 AS one FROM session.sessions WHERE session_id = $1 FOR NO KEY UPDATE",
 };
 
 /**

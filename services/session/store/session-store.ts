@@ -23,7 +23,9 @@ const GET: Statement = {
   text: `SELECT ${SESSION_COLUMNS} FROM ${SESSION_TABLES}
     WHERE s.session_id = $1 AND ($2::text IS NULL OR s.workspace_id = $2)`,
 };
-const GET_LOCKED: Statement = { name: "session_get_locked", text: `${GET.text} FOR UPDATE OF s` };
+// As a plain UPDATE locks it: a fork that is being made of the session holds up its removal alone.
+const GET_LOCKED: Statement = { name: "session_get_locked", text: `${GET.text} FOR NO KEY UPDATE OF s` };
+const GET_TO_REMOVE: Statement = { name: "session_get_to_remove", text: `${GET.text} FOR UPDATE OF s` };
 const SET_SETTINGS: Statement = {
   name: "session_set_settings",
   text: `UPDATE session.session_settings SET title = $3, metadata = $4, agent_json = $5, budget_cents = $6
@@ -168,7 +170,7 @@ export class PgSessionStore implements SessionStore {
 
   async delete(sessionId: string, scope: string | null, signal?: AbortSignal): Promise<boolean> {
     return this.#transaction(signal, async (connection) => {
-      const [row] = await connection.run(GET_LOCKED, [sessionId, scope]);
+      const [row] = await connection.run(GET_TO_REMOVE, [sessionId, scope]);
       if (!row) return false;
       if (isWorking(row.status)) throw sessionRunning();
       await raiseFence(connection, row.session_id, row.epoch + 1n, true);

@@ -4,6 +4,7 @@ import pg from "pg";
 import type { GanglionError } from "../../../../services/common/errors/ganglion-error.ts";
 import {
   GetEventsRequest,
+  UpdateSessionRequest,
   WatchEventsRequest,
 } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
 import { startCutProxy } from "../../../fakes/cut-proxy.ts";
@@ -60,6 +61,30 @@ export function failuresSuite(kit: () => SessionKit): void {
     };
     const headOf = async (sessionId: string) =>
       (await client.session.getEvents(GetEventsRequest.fromPartial({ sessionId }))).headPosition;
+
+    it("a fork that takes long holds up nothing of its source but its removal", async () => {
+      const [{ id }, other] = [await create(), await create()];
+      const harness = await kit().as("harness", "harness-beside-a-fork");
+      const bootId = "boot-for-failures-02";
+      await harness.session.harnessHeartbeat({ bootId, activeSessions: 0, isDraining: false });
+      // As a fork holds the row of its source.
+      const letGo = await hold("SELECT 1 FROM session.sessions WHERE session_id = $1 FOR KEY SHARE", [id]);
+      try {
+        // So many at once that most of them share statements.
+        await Promise.all(
+          Array.from({ length: 40 }, (_, n) =>
+            emit(client, n % 2 === 0 ? id : other.id, [userMessage(`${n}`)]),
+          ),
+        );
+        await harness.session.acquireLease({ sessionId: id, bootId });
+        const update = UpdateSessionRequest.fromPartial({ sessionId: id, title: "meanwhile" });
+        await client.session.updateSession(update);
+        const { session } = await client.session.killSession({ sessionId: id });
+        same([session?.title, session?.headPosition], ["meanwhile", 24n]);
+      } finally {
+        await letGo();
+      }
+    });
 
     it("a backend that is terminated under an append fails it, and the retry stores once [B052]", async () => {
       const { id } = await create();
