@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import {
   GetEventsRequest,
   SortOrder,
@@ -5,8 +6,8 @@ import {
 } from "../../../services/gen/ganglion/session/v1/session_service.ts";
 import type { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
 import { type Caller, event, userMessage } from "../../contract/session/session-kit.ts";
+import type { Random } from "../../kit/random.ts";
 import type { Outcome } from "./history.ts";
-import type { Random } from "./random.ts";
 import { isLost, type Recorder, seenOf } from "./recorder.ts";
 
 const TIMEOUT_MS = 3_000;
@@ -30,8 +31,8 @@ export async function appender(stage: Stage): Promise<void> {
   let before: Event[] = [];
   for (let n = 0; !over.aborted; n++) {
     const isRepeated = before.length > 0 && random.chance(0.15);
-    const fresh = Array.from({ length: 1 + random.below(5) }, (_, index) =>
-      userMessage("x".repeat(random.below(400)), `sevt_${name}_${n}_${index}`),
+    const fresh = Array.from({ length: random.integer(1, 5) }, (_, index) =>
+      userMessage("x".repeat(random.integer(0, 399)), `sevt_${name}_${n}_${index}`),
     );
     const events = isRepeated ? before : fresh;
     const more = !isRepeated && random.chance(0.4) ? { expectedPosition: BigInt(head) } : {};
@@ -40,7 +41,7 @@ export async function appender(stage: Stage): Promise<void> {
       head = Math.max(head, ...outcome.stored.map(({ position }) => position));
     else head = await headOf(stage, head);
     if (outcome.kind === "acknowledged") before = events;
-    if (random.chance(0.3)) await pause(random.below(30));
+    if (random.chance(0.3)) await pause(random.integer(0, 29));
   }
 }
 
@@ -52,7 +53,7 @@ async function insist(
   for (;;) {
     const outcome = await attempt();
     if (outcome.kind !== "ambiguous" || (!isStubborn && random.chance(0.05))) return outcome;
-    await pause(over.aborted ? 50 : 20 + random.below(200));
+    await pause(over.aborted ? 50 : random.integer(20, 219));
   }
 }
 
@@ -82,14 +83,14 @@ export async function brain(stage: Stage, ttlMs: number): Promise<void> {
       await pause(ttlMs / 4);
       continue;
     }
-    for (let burst = 1 + random.below(8); burst > 0 && !over.aborted; burst--, n++) {
-      const events = Array.from({ length: 1 + random.below(3) }, (_, index) =>
+    for (let burst = random.integer(1, 8); burst > 0 && !over.aborted; burst--, n++) {
+      const events = Array.from({ length: random.integer(1, 3) }, (_, index) =>
         note(`sevt_${name}_${n}_${index}`),
       );
       await insist(stage, () => recorder.append(caller, events, { epoch }, TIMEOUT_MS));
     }
     // The brain does not know how long it slept.
-    await pause(random.chance(0.5) ? ttlMs * 2 : random.below(20));
+    await pause(random.chance(0.5) ? ttlMs * 2 : random.integer(0, 19));
     const late = note(`sevt_${name}_${n++}_late`);
     await insist(stage, () => recorder.append(caller, [late], { epoch }, TIMEOUT_MS));
   }
@@ -137,7 +138,7 @@ export async function watcher(stage: Stage, whole: Promise<number>): Promise<voi
   while (Number(position) < last) {
     const leave = new AbortController();
     // A watcher that is quiet looks from time to time whether it is at the end.
-    const timer = setTimeout(() => leave.abort(), over.aborted ? 500 : 200 + random.below(2_000));
+    const timer = setTimeout(() => leave.abort(), over.aborted ? 500 : random.integer(200, 2_199));
     try {
       const request = WatchEventsRequest.fromPartial({
         sessionId: recorder.sessionId,
@@ -151,7 +152,7 @@ export async function watcher(stage: Stage, whole: Promise<number>): Promise<voi
       }
     } catch (error) {
       if (!isLost(error)) throw error;
-      await pause(20 + random.below(100));
+      await pause(random.integer(20, 119));
     } finally {
       clearTimeout(timer);
     }
@@ -162,14 +163,14 @@ export async function watcher(stage: Stage, whole: Promise<number>): Promise<voi
 export async function reader({ recorder, caller, random, over }: Stage): Promise<void> {
   let head = 1;
   while (!over.aborted) {
-    const after = random.below(head + 1);
-    const before = random.chance(0.5) ? 0 : after + 1 + random.below(60);
+    const after = random.integer(0, head);
+    const before = random.chance(0.5) ? 0 : after + random.integer(1, 60);
     const isDescending = random.chance(0.5);
     const request = GetEventsRequest.fromPartial({
       sessionId: recorder.sessionId,
       afterPosition: BigInt(after),
       beforePosition: BigInt(before),
-      limit: 1 + random.below(80),
+      limit: random.integer(1, 80),
       order: isDescending ? SortOrder.SORT_ORDER_DESC : SortOrder.SORT_ORDER_ASC,
       ...(random.chance(0.2) ? { maxBytes: 4_000 } : {}),
     });
@@ -183,11 +184,6 @@ export async function reader({ recorder, caller, random, over }: Stage): Promise
     } catch (error) {
       if (!isLost(error)) throw error;
     }
-    await pause(5 + random.below(40));
+    await pause(random.integer(5, 44));
   }
-}
-
-/** Lets time pass. */
-export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

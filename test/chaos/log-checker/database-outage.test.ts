@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
 import { type Caller, makeFixture, SessionKit } from "../../contract/session/session-kit.ts";
+import { Random } from "../../kit/random.ts";
 import type { RunningService } from "../../kit/start-service.ts";
-import { appender, pause, type Stage, watcher } from "./actors.ts";
+import { appender, type Stage, watcher } from "./actors.ts";
 import { checkHistory } from "./check-history.ts";
-import { randomOf } from "./random.ts";
+import type { Attempt } from "./history.ts";
 import { readLog } from "./read-log.ts";
 import { Recorder } from "./recorder.ts";
 
@@ -53,14 +56,14 @@ describe("a database that is away", function () {
       const client = await kit.asClient("wrkspc_default", addresses);
       const { create } = await makeFixture(client);
       const recorder = new Recorder((await create()).id);
-      const random = randomOf(Math.floor(Math.random() * 2 ** 31));
+      const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
       const over = new AbortController();
       const whole = Promise.withResolvers<number>();
       const stage = (actor: string, caller: Caller): Stage => ({
         name: `${name}_${actor}`,
         recorder,
         caller,
-        random: random.fork(),
+        random: new Random(seed, actor),
         over: over.signal,
         isStubborn: true,
       });
@@ -74,18 +77,15 @@ describe("a database that is away", function () {
       const before = performance.now();
       await outage();
       const after = performance.now();
-      while (
-        !recorder.attempts.some(({ begun, outcome }) => begun > after && outcome.kind === "acknowledged")
-      ) {
-        await pause(20);
-      }
+      const isBack = ({ begun, outcome }: Attempt) => begun > after && outcome.kind === "acknowledged";
+      await Promise.race([recorder.attempted(isBack), all]);
       await pause(500);
       over.abort();
       await Promise.all(appending);
       const log = await readLog(client, recorder.sessionId);
       whole.resolve(log.length);
       await all;
-      assert.deepEqual(checkHistory({ ...recorder, log }).slice(0, 10), []);
+      assert.deepEqual(checkHistory({ ...recorder, log }).slice(0, 10), [], `seed ${seed}`);
       const settled = new Set(
         recorder.attempts.flatMap(({ ids, outcome }) => (outcome.kind === "ambiguous" ? [] : ids)),
       );

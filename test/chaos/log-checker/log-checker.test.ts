@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
 import { type Caller, makeFixture, SessionKit } from "../../contract/session/session-kit.ts";
+import { Random } from "../../kit/random.ts";
 import type { RunningService } from "../../kit/start-service.ts";
-import { appender, brain, pause, reader, type Stage, watcher } from "./actors.ts";
+import { appender, brain, reader, type Stage, watcher } from "./actors.ts";
 import { checkHistory } from "./check-history.ts";
-import { randomOf } from "./random.ts";
 import { readLog } from "./read-log.ts";
 import { Recorder } from "./recorder.ts";
 
@@ -32,8 +34,7 @@ describe("the log under concurrent use and failures", function () {
   });
 
   it("loses, repeats, reorders and invents nothing [B038, B039, B041, B043, B052]", async () => {
-    const seed = Number(process.env.SEED) || Math.floor(Math.random() * 2 ** 31);
-    const random = randomOf(seed);
+    const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
     const addresses = [kit.service.listening.addr, second.listening.addr];
     const client = await kit.asClient("wrkspc_default", addresses);
     const { create } = await makeFixture(client);
@@ -50,7 +51,7 @@ describe("the log under concurrent use and failures", function () {
         name: `${name}${n}`,
         recorder,
         caller,
-        random: random.fork(),
+        random: new Random(seed, `${name}${n}`),
         over: over.signal,
       });
       for (const name of ["a", "b", "c"]) {

@@ -1,3 +1,4 @@
+import { EventEmitter, once } from "node:events";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import type { EmitEventsRequest } from "../../../services/gen/ganglion/session/v1/session_service.ts";
 import type { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
@@ -14,6 +15,7 @@ export class Recorder {
   readonly taken: Taken[] = [];
   readonly reads: Read[] = [];
   readonly watched: Watched[] = [];
+  readonly #made = new EventEmitter();
 
   constructor(sessionId: string) {
     this.sessionId = sessionId;
@@ -46,7 +48,13 @@ export class Recorder {
       ended: performance.now(),
       outcome,
     });
+    this.#made.emit("attempt");
     return outcome;
+  }
+
+  /** Resolves when an attempt has been made that fits. */
+  async attempted(fits: (attempt: Attempt) => boolean): Promise<void> {
+    while (!this.attempts.some(fits)) await once(this.#made, "attempt");
   }
 }
 

@@ -9,10 +9,10 @@ import {
   WatchEventsRequest,
 } from "../../../services/gen/ganglion/session/v1/session_service.ts";
 import { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
+import type { Random } from "../../kit/random.ts";
 import { script } from "../../kit/stage.ts";
 import type { Field } from "./field.ts";
 import { mayPass, persistently } from "./persistent.ts";
-import type { Seeded } from "./seeded.ts";
 
 const COUNT = "mcp__counter__count";
 const REPEAT_SHARE = 0.1;
@@ -30,7 +30,7 @@ export class Job {
   repeats = 0;
   readonly #field: Field;
   readonly #client: MeshClient<typeof SessionServiceService>;
-  readonly #random: Seeded;
+  readonly #random: Random;
   readonly #signal: AbortSignal;
   #position = 0n;
 
@@ -38,7 +38,7 @@ export class Job {
     field: Field;
     n: number;
     usesHand: boolean;
-    random: Seeded;
+    random: Random;
     signal: AbortSignal;
   }) {
     this.name = `s${options.n}`;
@@ -69,7 +69,7 @@ export class Job {
     const key = `${this.name}-t${turn}`;
     const count = (name: string) => ({
       name: COUNT,
-      input: { key: `${key}-${name}`, wait_ms: Math.floor(this.#random.between(10, 150)) },
+      input: { key: `${key}-${name}`, wait_ms: this.#random.integer(10, 149) },
     });
     const command = `echo ran >> ran-${key}; sleep ${COMMAND_SECONDS}; wc -l < ran-${key}`;
     const first = this.usesHand ? { name: "bash", input: { command } } : count("a");
@@ -89,7 +89,7 @@ export class Job {
     const emit = async () => (await this.#client.emitEvents(request)).stored[0]?.position;
     const position = await this.#ask(emit);
     this.sent.push(id);
-    if (this.#random.next() >= REPEAT_SHARE) return;
+    if (!this.#random.chance(REPEAT_SHARE)) return;
     this.repeats += 1;
     assert.equal(await this.#ask(emit), position, "the same message has the same position");
   }

@@ -1,7 +1,7 @@
 import { setTimeout as pass } from "node:timers/promises";
 import type { TestMesh } from "../../kit/mesh.ts";
+import type { Random } from "../../kit/random.ts";
 import { PARTS } from "../../kit/stage.ts";
-import type { Seeded } from "./seeded.ts";
 
 /** How long after one kill the next one comes. */
 export interface KillPlan {
@@ -16,11 +16,11 @@ export interface KillPlan {
 export class Killer {
   readonly kills: Record<string, number> = {};
   readonly #mesh: TestMesh;
-  readonly #random: Seeded;
+  readonly #random: Random;
   readonly #plan: KillPlan;
   readonly #stop = new AbortController();
 
-  constructor(mesh: TestMesh, random: Seeded, plan: KillPlan) {
+  constructor(mesh: TestMesh, random: Random, plan: KillPlan) {
     this.#mesh = mesh;
     this.#random = random;
     this.#plan = plan;

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { GetEventsRequest } from "../../../services/gen/ganglion/session/v1/session_service.ts";
 import type { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
+import { Random } from "../../kit/random.ts";
 import { PARTS } from "../../kit/stage.ts";
 import { Field } from "./field.ts";
 import { HandEffects } from "./hand-effects.ts";
 import { Job } from "./job.ts";
 import { Killer } from "./killer.ts";
 import { persistently } from "./persistent.ts";
-import { seeded } from "./seeded.ts";
 import { emptyTally, tallyJob, tallyPhantoms } from "./tally.ts";
 
 const isSoak = process.env.SOAK === "1";
@@ -33,12 +33,12 @@ describe(`${SESSIONS} sessions of ${TURNS} turns, while random parts are killed`
   after(() => field?.stop());
 
   it(`nothing is lost, nothing is done twice, and all finish (SEED=${SEED}) [B135, B152]`, async () => {
-    const random = seeded(SEED);
+    const random = new Random(SEED, "kills");
     const signal = AbortSignal.timeout(LIMIT_MS);
     const every = Math.max(1, Math.floor(SESSIONS / HANDS));
     const jobs = Array.from({ length: SESSIONS }, (_, n) => {
       const usesHand = n % every === 0 && n / every < HANDS;
-      return new Job({ field, n, usesHand, random: seeded(SEED + n + 1), signal });
+      return new Job({ field, n, usesHand, random: new Random(SEED, `s${n}`), signal });
     });
     const effects = new HandEffects(field.mesh);
     const seesHands = effects.start();

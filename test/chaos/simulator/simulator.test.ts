@@ -72,7 +72,9 @@ describe("the simulator", function () {
       assert.notEqual(setTimeout, before[0]);
       // Outside of a simulated process the real ones answer.
       assert.ok(Date.now() < Date.UTC(2100, 0, 1));
-      await new Promise((resolve) => setTimeout(resolve, 1));
+      const { promise, resolve } = Promise.withResolvers<string>();
+      setTimeout(resolve, 1, "the real timer");
+      assert.equal(await promise, "the real timer");
     });
     assert.deepEqual([setTimeout, Date.now, performance.now, Math.random, AbortSignal.timeout], before);
   });

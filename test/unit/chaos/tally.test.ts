@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { Event, ToolOutcome } from "../../../services/gen/ganglion/types/v1/event.ts";
-import { seeded } from "../../chaos/sessions-under-kills/seeded.ts";
 import { emptyTally, type Tally, tallyJob, tallyPhantoms } from "../../chaos/sessions-under-kills/tally.ts";
 
 const { TOOL_OUTCOME_COMPLETED, TOOL_OUTCOME_NOT_RUN, TOOL_OUTCOME_UNKNOWN } = ToolOutcome;
@@ -92,17 +91,5 @@ describe("the tally of sessions under kills", () => {
     const events = logOf({}).filter(({ position }) => position !== 3n);
     const world = { counts: {}, handsOf: () => 0 };
     assert.throws(() => tallyJob(emptyTally(), { name: "", sent: [], turnsDone: 1 }, events, world), /dense/);
-  });
-});
-
-describe("the random numbers of a seed", () => {
-  it("come again with the same seed, and only then", () => {
-    const draw = (seed: number) => {
-      const random = seeded(seed);
-      return [random.shuffled([1, 2, 3, 4, 5, 6, 7, 8]), random.next(), random.between(10, 20)];
-    };
-    assert.deepEqual(draw(7), draw(7));
-    assert.notDeepEqual(draw(7), draw(8));
-    assert.deepEqual((draw(7)[0] as number[]).toSorted(), [1, 2, 3, 4, 5, 6, 7, 8]);
   });
 });

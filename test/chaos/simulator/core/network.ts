@@ -1,6 +1,6 @@
 import { GanglionError } from "../../../../services/common/errors/ganglion-error.ts";
 import type { AnyHandler } from "../../../../services/common/grpc/handlers.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../../../kit/random.ts";
 import type { Trace } from "./trace.ts";
 import type { SimProcess, VirtualTime } from "./virtual-time.ts";
 

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { Random } from "../../../kit/random.ts";
 import { EventHeap, type HeapEntry } from "./event-heap.ts";
-import { Random } from "./random.ts";
 
 /** The simulated process on whose behalf code runs now; undefined outside of a simulation. */
 export const currentProcess = new AsyncLocalStorage<SimProcess>();

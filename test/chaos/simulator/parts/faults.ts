@@ -1,4 +1,4 @@
-import type { Random } from "../core/random.ts";
+import type { Random } from "../../../kit/random.ts";
 import type { Part, World } from "./world.ts";
 
 const INTENTS = new Set(["agent.tool_use", "agent.mcp_tool_use"]);

@@ -1,8 +1,8 @@
 import { mcpModelName } from "../../../../services/harness/domain/mcp-tool-names.ts";
 import { SESSION_LOG } from "../../../../services/harness/domain/session-log-tool.ts";
 import type { Answer, AnswerBlock } from "../../../../services/harness/ports/model.ts";
+import type { Random } from "../../../kit/random.ts";
 import { checkConversation, type Message } from "../checks/check-conversation.ts";
-import type { Random } from "../core/random.ts";
 import type { ModelPiece } from "./model-piece.ts";
 
 /** A piece of an answer and when it comes; "cut" = the connection breaks there. */

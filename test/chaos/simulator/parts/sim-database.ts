@@ -2,7 +2,7 @@ import { GanglionError } from "../../../../services/common/errors/ganglion-error
 import type { Event } from "../../../../services/gen/ganglion/types/v1/event.ts";
 import type { Append, Status } from "../../../../services/session/domain/append.ts";
 import { decodeStoredEvent } from "../../../../services/session/store/event-codec.ts";
-import type { Random } from "../core/random.ts";
+import type { Random } from "../../../kit/random.ts";
 import { currentProcess, type VirtualTime } from "../core/virtual-time.ts";
 
 /** A session's row and its log. */

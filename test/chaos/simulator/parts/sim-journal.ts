@@ -6,7 +6,7 @@ import type {
 import type { ExecutionResult } from "../../../../services/sandbox/domain/execution-result.ts";
 import type { JournalRecord } from "../../../../services/sandbox/journal/journal-record.ts";
 import { JournalState } from "../../../../services/sandbox/journal/journal-state.ts";
-import type { Random } from "../core/random.ts";
+import type { Random } from "../../../kit/random.ts";
 import type { SimProcess } from "../core/virtual-time.ts";
 
 /** A sandbox host's disk. What was synced outlives every process; what was not may. */

@@ -1,4 +1,4 @@
-import type { Random } from "../core/random.ts";
+import type { Random } from "../../../kit/random.ts";
 import type { BrainTimes } from "./brain.ts";
 import type { UserPlan } from "./user.ts";
 

@@ -1,7 +1,7 @@
 import type { Harness } from "../../../../services/harness/driver/harness.ts";
 import { createRowMac } from "../../../../services/mcp-proxy/domain/row-mac.ts";
+import { Random } from "../../../kit/random.ts";
 import { Network } from "../core/network.ts";
-import { Random } from "../core/random.ts";
 import { Trace } from "../core/trace.ts";
 import { currentProcess, SimProcess, VirtualTime } from "../core/virtual-time.ts";
 import { type BrainRules, bootBrain } from "./brain.ts";

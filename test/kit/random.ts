@@ -1,4 +1,4 @@
-/** A stream of random numbers that a seed determines (sfc32). */
+/** A stream of random numbers that a seed determines, another one for each label (sfc32). */
 export class Random {
   #a: number;
   #b: number;
@@ -43,6 +43,12 @@ export class Random {
   /** One of the items. */
   pick<T>(items: readonly T[]): T {
     return items[Math.floor(this.next() * items.length)] as T;
+  }
+
+  /** All of the items in an order of its own. */
+  shuffled<T>(items: readonly T[]): T[] {
+    const left = [...items];
+    return items.map(() => left.splice(this.integer(0, left.length - 1), 1)[0] as T);
   }
 
   /** Bytes for whoever asks node:crypto. */
