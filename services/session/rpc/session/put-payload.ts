@@ -33,6 +33,7 @@ export const putPayload = (deps: Pick<Deps, "payloads">) =>
     ctx.note({ session_id: putter.sessionId, payload_bytes: facts.sizeBytes });
     const upload = await deps.payloads.begin(putter, facts, ctx.signal);
     const content = { hash: createHash("sha256"), bytes: 0 };
+    let isFinishing = false;
     try {
       let nth = 0;
       for await (const piece of piecesOf(messages, facts, content)) {
@@ -40,11 +41,14 @@ export const putPayload = (deps: Pick<Deps, "payloads">) =>
       }
       verify(facts, content);
       if (upload === "stored") return { isDuplicate: true };
+      isFinishing = true;
       const outcome = await deps.payloads.finish(putter, facts, upload, ctx.signal);
       if (outcome === "stored") discard(deps, upload);
       return { isDuplicate: outcome === "stored" };
     } catch (error) {
-      if (upload !== "stored") discard(deps, upload);
+      // A finish whose answer was lost may be done a moment later: its content must not be taken from it.
+      const mayBeDone = isFinishing && GanglionError.is(error, "DATABASE_UNAVAILABLE");
+      if (upload !== "stored" && !mayBeDone) discard(deps, upload);
       throw error;
     }
   });
