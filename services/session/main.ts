@@ -12,7 +12,7 @@ import { Event } from "../gen/ganglion/types/v1/event.ts";
 import { ProxyBindings } from "./clients/proxy-bindings.ts";
 import { ReplicaPreviews } from "./clients/replica-previews.ts";
 import { sessionFields } from "./config.ts";
-import { averageBytes, combinedEffect } from "./domain/append.ts";
+import { bytesOf, combinedEffect } from "./domain/append.ts";
 import { Feeds } from "./live/feeds.ts";
 import { HintChannel, type Runnable } from "./live/hint-channel.ts";
 import { Housekeeping } from "./live/housekeeping.ts";
@@ -82,7 +82,7 @@ const onAppended = (fresh: Fresh) => {
   hint(runnableNow);
   // The end of a session ends its watches, which is the reader's to do.
   if (effect.status === "terminated") feeds.wake(sessionId);
-  else feeds.offer(sessionId, () => decodeFreshEvents(fresh), averageBytes(events));
+  else feeds.offer(sessionId, () => decodeFreshEvents(fresh), bytesOf(events) / events.length);
   hints.send({ sessionId, runnable: runnableNow });
 };
 const logStore = new PgLogStore(database, onAppended);

@@ -75,10 +75,9 @@ export function combineEffects(sum: RowEffect, effect: RowEffect | null): RowEff
   };
 }
 
-/** averageBytes is about what an event of the batch takes in memory and on the wire. */
-export function averageBytes(events: readonly NewEvent[]): number {
-  const bytes = events.reduce((sum, { body }) => sum + body.length + 512, 0);
-  return Math.ceil(bytes / Math.max(1, events.length));
+/** bytesOf is about what a batch takes in memory and on the wire. */
+export function bytesOf(events: readonly NewEvent[]): number {
+  return events.reduce((sum, { body }) => sum + body.length + 512, 0);
 }
 
 /** Where an append's events are. `at` is the database's text of the time. */

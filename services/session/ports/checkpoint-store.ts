@@ -1,7 +1,7 @@
 /** A fold of a log up to a position. */
 export interface Checkpoint {
   readonly position: bigint;
-  readonly data: Uint8Array;
+  readonly data: Buffer;
 }
 
 /** A fold that the holder of a lease wants kept. */

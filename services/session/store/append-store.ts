@@ -1,5 +1,5 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
-import { type Append, type Appended, combinedEffect, type StoredAt } from "../domain/append.ts";
+import { type Append, type Appended, bytesOf, combinedEffect, type StoredAt } from "../domain/append.ts";
 import { APPEND_MANY, APPEND_ONE, appendManyValues, appendOneValues } from "./append-statements.ts";
 import type { Connection, Database } from "./database.ts";
 import { raiseFence } from "./fence.ts";
@@ -39,7 +39,7 @@ export class AppendStore {
       lanes,
       maxCalls: 64,
       maxBytes: GROUP_MAX_BYTES,
-      sizeOf: bytesOf,
+      sizeOf: ({ events }) => bytesOf(events),
       keyOf: (append) => append.sessionId,
       run: (appends) => this.#runGroup(appends),
     });
@@ -75,7 +75,7 @@ export class AppendStore {
   async #try(append: Append, signal?: AbortSignal): Promise<Try> {
     if (combinedEffect(append.events).status === "terminated") return this.#tryWithFence(append, signal);
     // What depends on the exact head cannot share its session with others in one statement.
-    if (append.expectedPosition === null && bytesOf(append) <= GROUP_MAX_BYTES / 8) {
+    if (append.expectedPosition === null && bytesOf(append.events) <= GROUP_MAX_BYTES / 8) {
       return this.#group.submit(append, signal);
     }
     return this.#tryOne(append, signal);
@@ -156,8 +156,4 @@ function merge(append: Append, done: Appended, known: ReadonlyMap<string, Stored
   const fresh = new Map(done.stored.map((stored) => [stored.eventId, stored]));
   const stored = append.events.map(({ id }) => (fresh.get(id) ?? known.get(id)) as StoredAt);
   return { head: done.head, stored };
-}
-
-function bytesOf(append: Append): number {
-  return append.events.reduce((sum, { body }) => sum + body.length + 512, 0);
 }

@@ -39,7 +39,7 @@ export class PgCheckpointStore implements CheckpointStore {
 
   async put(checkpoint: NewCheckpoint, signal?: AbortSignal): Promise<void> {
     const { sessionId, lease, position, format, data } = checkpoint;
-    const values = [sessionId, lease.owner, lease.epoch, position, format, Buffer.from(data)];
+    const values = [sessionId, lease.owner, lease.epoch, position, format, data];
     const [kept] = await this.#database.run(PUT, values, signal);
     if (kept) return;
     const [row] = await this.#database.run(STATE, [sessionId], signal);

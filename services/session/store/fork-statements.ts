@@ -1,3 +1,4 @@
+import { EVENT_COLUMNS } from "./append-statements.ts";
 import type { Statement } from "./database.ts";
 
 /** Locks the source against its removal alone: it may go on meanwhile. */
@@ -23,8 +24,7 @@ export const END_OF_PIECE: Statement = {
 /** Copies events as they are: ids, bodies, actors, epochs and times. */
 export const COPY_PIECE: Statement = {
   name: "fork_copy",
-  text: `INSERT INTO session.events (workspace_id, session_id, position, event_id, type, thread_id, epoch, actor_role,
-      actor_subject, traceparent, may_ignore, body, body_digest, created_at)
+  text: `INSERT INTO session.events (${EVENT_COLUMNS})
     SELECT e.workspace_id, $3::text, e.position, e.event_id, e.type, e.thread_id, e.epoch, e.actor_role,
       e.actor_subject, e.traceparent, e.may_ignore, e.body, e.body_digest, e.created_at
     FROM session.events e WHERE e.workspace_id = $1 AND e.session_id = $2
@@ -43,9 +43,8 @@ export const EFFECTS_OF_PIECE: Statement = {
 /** Stores an event of the fork's own. */
 export const ADD_EVENT: Statement = {
   name: "fork_add_event",
-  text: `INSERT INTO session.events (workspace_id, session_id, position, event_id, type, thread_id, epoch, actor_role,
-      actor_subject, traceparent, may_ignore, body, body_digest)
-    VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, $9, $10, $11, $12)`,
+  text: `INSERT INTO session.events (${EVENT_COLUMNS})
+    VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, $9, $10, $11, $12, clock_timestamp())`,
 };
 
 /** Makes the fork's row from what its log says. */

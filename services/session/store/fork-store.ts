@@ -66,8 +66,8 @@ export class PgForkStore implements ForkStore {
     if (!source) return undefined;
     const workspaceId: string = source.workspace_id;
     const position = lastPosition(source, fork.position);
-    const { settings, effect } = await copy(connection, source, fork.sessionId, position, signal);
-    const forked = { ...settings, workspaceId, vaultIds: source.vault_ids as string[] };
+    const copied = await copy(connection, source, fork.sessionId, position, signal);
+    const forked = { ...copied.settings, workspaceId, vaultIds: source.vault_ids as string[] };
     await fork.bind(forked);
 
     const closing = fork.closing(forked, position);
@@ -78,8 +78,7 @@ export class PgForkStore implements ForkStore {
     for (const { at, event } of own) {
       await connection.run(sql.ADD_EVENT, this.#eventValues(workspaceId, fork.sessionId, at, event));
     }
-    const titles = closing.flatMap(({ type, body }) => (type === "session.updated" ? [titleOf(body)] : []));
-    const last = { ...settings, title: titles.at(-1) ?? settings.title };
+    const { settings, effect } = closing.reduce(foldRow, copied);
     const isRunnable = effect.runnable ?? false;
     await connection.run(sql.ADD_FORK, [
       ...[workspaceId, fork.sourceId, fork.sessionId],
@@ -91,7 +90,13 @@ export class PgForkStore implements ForkStore {
         effect.listCost,
         effect.isBudgetPaused ?? false,
       ],
-      ...[last.title, writeMetadata(last.metadata), Buffer.from(last.agentJson), last.budgetCents, position],
+      ...[
+        settings.title,
+        writeMetadata(settings.metadata),
+        settings.agentJson,
+        settings.budgetCents,
+        position,
+      ],
     ]);
     await connection.run(sql.SHARE_PAYLOADS, [workspaceId, fork.sourceId, fork.sessionId]);
     await connection.run(sql.NAME_PAYLOADS, [workspaceId, fork.sessionId]);
@@ -154,9 +159,4 @@ function foldRow({ settings, effect }: Folded, row: Row): Folded {
     settings: body?.$case === "sessionUpdated" ? updateSettings(settings, body.value) : settings,
     effect: combineEffects(effect, encodeEffect(effectOf(body))),
   };
-}
-
-function titleOf(body: Uint8Array): string | undefined {
-  const { body: updated } = Event.decode(body);
-  return updated?.$case === "sessionUpdated" ? updated.value.title : undefined;
 }

@@ -1,5 +1,6 @@
 import { combinedEffect } from "../domain/append.ts";
 import type { NewSession } from "../ports/session-store.ts";
+import { EVENT_COLUMNS } from "./append-statements.ts";
 import type { Statement } from "./database.ts";
 import { writeMetadata } from "./session-row.ts";
 
@@ -19,8 +20,7 @@ export const CREATE_SESSION: Statement = {
       vault_ids, budget_cents)
     VALUES ($1, $2, $12, $13, $14, $15, $16, $26)
   ), stored AS (
-    INSERT INTO session.events (workspace_id, session_id, position, event_id, type, thread_id, epoch, actor_role,
-      actor_subject, traceparent, may_ignore, body, body_digest, created_at)
+    INSERT INTO session.events (${EVENT_COLUMNS})
     SELECT c.workspace_id, c.session_id, e.ord, e.event_id, e.type, e.thread_id, 0, e.actor_role, e.actor_subject,
       e.traceparent, e.may_ignore, e.body, e.digest, c.created_at
     FROM created c, unnest($17::text[], $18::text[], $19::text[], $20::smallint[], $21::text[], $22::text[],

@@ -1,12 +1,12 @@
 import type { Violations } from "../../../common/errors/violations.ts";
 import type { Event } from "../../../gen/ganglion/types/v1/event.ts";
+import { DIGEST_BYTES } from "../payload-rules.ts";
 import { checkReference } from "./check-reference.ts";
 
 type Body = NonNullable<Event["body"]>;
 
 const REQUIRES_ACTION = 2;
 const LAST_STOP_REASON = 5;
-const DIGEST_BYTES = 32;
 
 /** checkSessionBody checks the events about a session's course; types without bounds pass. */
 export function checkSessionBody(violations: Violations, path: string, body: Body): void {

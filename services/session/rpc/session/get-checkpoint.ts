@@ -19,7 +19,5 @@ export const getCheckpoint = (deps: Pick<Deps, "checkpoints">) =>
     violations.throwIfAny();
     const kept = await deps.checkpoints.get(sessionId, scopeOf(callerOf(ctx)), format, ctx.signal);
     if (!kept) throw sessionNotFound(sessionId);
-    return kept === "none"
-      ? { position: 0n, data: Buffer.alloc(0) }
-      : { position: kept.position, data: Buffer.from(kept.data) };
+    return kept === "none" ? { position: 0n, data: Buffer.alloc(0) } : kept;
   });
