@@ -27,7 +27,9 @@ import {
   SessionServiceService,
 } from "../../../services/gen/ganglion/session/v1/session_service.ts";
 import { Role } from "../../../services/gen/ganglion/types/v1/access.ts";
+import type { ModelUsage } from "../../../services/gen/ganglion/types/v1/content.ts";
 import { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
+import { emptyState } from "../../../services/harness/domain/session-state.ts";
 import { migrate as migrateProxy } from "../../../services/mcp-proxy/store/migrate.ts";
 import { migrate } from "../../../services/session/store/migrate.ts";
 import { TestCa } from "../../kit/ca.ts";
@@ -36,6 +38,9 @@ import { type RunningService, startService } from "../../kit/start-service.ts";
 
 const MAIN = new URL("../../../services/session/main.ts", import.meta.url);
 const IMAGE = new URL("../../../services/gen/image.binpb", import.meta.url).pathname;
+
+/** A workspace beside the default one. */
+export const OTHER_WORKSPACE = "wrkspc_other";
 
 /** All four services as one caller sees them. */
 export interface Caller {
@@ -90,7 +95,10 @@ export class SessionKit {
     const server = await startFakeProxy(await ca.bundle("mcp-proxy"), proxy);
     proxy.address = server.address;
     const service = await startSession(postgres, proxy, env);
-    return new SessionKit(postgres, ca, proxy, server, service);
+    const kit = new SessionKit(postgres, ca, proxy, server, service);
+    const text = "INSERT INTO session.workspaces (workspace_id) VALUES ($1)";
+    await kit.sql("ganglion_owner", text, [OTHER_WORKSPACE]);
+    return kit;
   }
 
   /** Another replica of the service on the same database. */
@@ -135,6 +143,12 @@ export class SessionKit {
     } finally {
       await client.end();
     }
+  }
+
+  /** The fence that the proxy holds a session's calls against. */
+  async fenceOf(sessionId: string): Promise<{ lowest_epoch: string; ended: boolean } | undefined> {
+    const text = "SELECT lowest_epoch, ended FROM proxy.fences WHERE session_id = $1";
+    return (await this.sql("ganglion_owner", text, [sessionId]))[0];
   }
 
   /** Hears what is said on a channel of the database. */
@@ -243,6 +257,25 @@ export function userMessage(text: string, id = ""): Event {
 /** An event from its body. */
 export function event(body: NonNullable<Event["body"]>, id = ""): Event {
   return Event.fromPartial({ id, body });
+}
+
+/** A turn begins. */
+export function running(id = ""): Event {
+  return event({ $case: "sessionStatusRunning", value: {} }, id);
+}
+
+/** A turn ends: 1 end_turn, 2 requires_action, 4 budget reached. */
+export function idle(type: 1 | 2 | 4 = 1, eventIds: string[] = []): Event {
+  return event({
+    $case: "sessionStatusIdle",
+    value: { stopReason: { type, eventIds }, stopDetails: undefined },
+  });
+}
+
+/** What was used of model and time. */
+export function usage(of: Partial<ModelUsage>, activeMs: bigint, listCostMicrocents?: bigint): Event {
+  const value = { usage: { ...emptyState().usage, speed: "", ...of }, activeMs, listCostMicrocents };
+  return event({ $case: "sessionUsage", value });
 }
 
 /** Makes an agent, an environment and sessions from them. */

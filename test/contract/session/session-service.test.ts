@@ -12,6 +12,7 @@ import { endingsSuite } from "./suites/endings.test.ts";
 import { failuresSuite } from "./suites/failures.test.ts";
 import { forksSuite } from "./suites/forks.test.ts";
 import { leasesSuite } from "./suites/leases.test.ts";
+import { payloadRefsSuite } from "./suites/payload-refs.test.ts";
 import { payloadsSuite } from "./suites/payloads.test.ts";
 import { previewsSuite } from "./suites/previews.test.ts";
 import { readSuite } from "./suites/read.test.ts";
@@ -42,6 +43,7 @@ describe("session service", function () {
   previewsSuite(get);
   leasesSuite(get);
   payloadsSuite(get);
+  payloadRefsSuite(get);
   checkpointsSuite(get);
   forksSuite(get);
   budgetsSuite(get);

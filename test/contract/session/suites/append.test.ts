@@ -6,48 +6,36 @@ import {
   type Caller,
   emit,
   event,
+  idle,
   json,
-  makeFixture,
   refused,
   refusedField,
+  running,
   type SessionKit,
   same,
   userMessage,
 } from "../session-kit.ts";
+import { Suite } from "../suite.ts";
 
 /** Appends: dense, atomic, idempotent, fenced. */
 export function appendSuite(kit: () => SessionKit): void {
   describe("append", () => {
-    let client: Caller;
-    let harness: Caller;
-    let create: Awaited<ReturnType<typeof makeFixture>>["create"];
-    const bootId = "boot-for-append-001";
-    before(async () => {
-      client = await kit().asClient();
-      harness = await kit().as("harness", "harness-append");
-      ({ create } = await makeFixture(client));
-    });
+    const suite = new Suite(kit, "append");
 
     const read = async (sessionId: string): Promise<Event[]> => {
       const all: Event[] = [];
       for (;;) {
-        const page = await client.session.getEvents(
+        const page = await suite.client.session.getEvents(
           GetEventsRequest.fromPartial({ sessionId, afterPosition: all.at(-1)?.position ?? 0n, limit: 1000 }),
         );
         all.push(...page.events);
         if (!page.hasMore) return all;
       }
     };
-    const lease = async (sessionId: string) => {
-      await harness.session.harnessHeartbeat({ bootId, activeSessions: 0, isDraining: false });
-      const { lease: taken } = await harness.session.acquireLease({ sessionId, bootId });
-      assert.ok(taken);
-      return taken;
-    };
 
     it("answers positions, times and minted ids in the order of the request", async () => {
-      const { id } = await create();
-      const answer = await emit(client, id, [userMessage("a", "sevt_mine"), userMessage("b")]);
+      const { id } = await suite.create();
+      const answer = await emit(suite.client, id, [userMessage("a", "sevt_mine"), userMessage("b")]);
       same(
         answer.stored.map(({ position, isDuplicate }) => [position, isDuplicate]),
         [
@@ -67,7 +55,7 @@ export function appendSuite(kit: () => SessionKit): void {
     });
 
     it("32 appenders on one session leave dense positions and no duplicate [B038, B039, M28, M29]", async () => {
-      const { id } = await create();
+      const { id } = await suite.create();
       const callers = await Promise.all(Array.from({ length: 4 }, () => kit().asClient()));
       const sent = await Promise.all(
         Array.from({ length: 32 }, async (_, writer) => {
@@ -110,14 +98,16 @@ export function appendSuite(kit: () => SessionKit): void {
     });
 
     it("many sessions share statements and each keeps its own answer", async () => {
-      const sessions = await Promise.all(Array.from({ length: 12 }, () => create()));
+      const sessions = await Promise.all(Array.from({ length: 12 }, () => suite.create()));
       const answers = await Promise.all(
         Array.from({ length: 120 }, (_, n) => {
           const session = sessions[n % 12];
-          return emit(client, session?.id ?? "", [userMessage(String(n), `sevt_s${n}`)]).then((answer) => ({
-            n,
-            answer,
-          }));
+          return emit(suite.client, session?.id ?? "", [userMessage(String(n), `sevt_s${n}`)]).then(
+            (answer) => ({
+              n,
+              answer,
+            }),
+          );
         }),
       );
       for (const session of sessions) {
@@ -131,11 +121,11 @@ export function appendSuite(kit: () => SessionKit): void {
     });
 
     it("answers a repeated event with its first position, alone or among new ones", async () => {
-      const { id } = await create();
-      const first = await emit(client, id, [userMessage("a", "sevt_a")]);
-      const again = await emit(client, id, [userMessage("a", "sevt_a")]);
+      const { id } = await suite.create();
+      const first = await emit(suite.client, id, [userMessage("a", "sevt_a")]);
+      const again = await emit(suite.client, id, [userMessage("a", "sevt_a")]);
       same(again.stored, [{ ...first.stored[0], isDuplicate: true }]);
-      const mixed = await emit(client, id, [
+      const mixed = await emit(suite.client, id, [
         userMessage("b", "sevt_b"),
         userMessage("a", "sevt_a"),
         userMessage("c", "sevt_c"),
@@ -152,10 +142,10 @@ export function appendSuite(kit: () => SessionKit): void {
     });
 
     it("refuses an id with another body and stores none of the call", async () => {
-      const { id } = await create();
-      await emit(client, id, [userMessage("a", "sevt_a")]);
+      const { id } = await suite.create();
+      await emit(suite.client, id, [userMessage("a", "sevt_a")]);
       await assert.rejects(
-        emit(client, id, [userMessage("new", "sevt_new"), userMessage("other", "sevt_a")]),
+        emit(suite.client, id, [userMessage("new", "sevt_new"), userMessage("other", "sevt_a")]),
         (error: GanglionError) => {
           assert.equal(error.metadata.id, "sevt_a");
           return refused("ALREADY_EXISTS", "ID_REUSED")(error);
@@ -165,13 +155,13 @@ export function appendSuite(kit: () => SessionKit): void {
     });
 
     it("one caller's duplicate does not fail those who share its statement [A136]", async () => {
-      const { id } = await create();
-      const others = await Promise.all(Array.from({ length: 6 }, () => create()));
-      await emit(client, id, [userMessage("a", "sevt_a")]);
+      const { id } = await suite.create();
+      const others = await Promise.all(Array.from({ length: 6 }, () => suite.create()));
+      await emit(suite.client, id, [userMessage("a", "sevt_a")]);
       const calls = [
-        emit(client, id, [userMessage("other", "sevt_a")]).catch((error) => error),
-        ...others.map((other) => emit(client, other.id, [userMessage("x")])),
-        emit(client, id, [userMessage("a", "sevt_a")]),
+        emit(suite.client, id, [userMessage("other", "sevt_a")]).catch((error) => error),
+        ...others.map((other) => emit(suite.client, other.id, [userMessage("x")])),
+        emit(suite.client, id, [userMessage("a", "sevt_a")]),
       ];
       const [clash, ...rest] = await Promise.all(calls);
       refused("ALREADY_EXISTS", "ID_REUSED")(clash);
@@ -182,10 +172,10 @@ export function appendSuite(kit: () => SessionKit): void {
     });
 
     it("the same call twice at once is stored once", async () => {
-      const { id } = await create();
+      const { id } = await suite.create();
       const answers = await Promise.all(
         Array.from({ length: 8 }, () =>
-          emit(client, id, [userMessage("a", "sevt_a"), userMessage("b", "sevt_b")]),
+          emit(suite.client, id, [userMessage("a", "sevt_a"), userMessage("b", "sevt_b")]),
         ),
       );
       for (const answer of answers)
@@ -197,10 +187,10 @@ export function appendSuite(kit: () => SessionKit): void {
     });
 
     it("of two appends that expect the same head one wins, the other hears the head [B041]", async () => {
-      const { id } = await create();
+      const { id } = await suite.create();
       const results = await Promise.allSettled(
         ["sevt_a", "sevt_b"].map((name) =>
-          emit(client, id, [userMessage(name, name)], { expectedPosition: 1n }),
+          emit(suite.client, id, [userMessage(name, name)], { expectedPosition: 1n }),
         ),
       );
       const lost = results.filter((result) => result.status === "rejected");
@@ -211,110 +201,101 @@ export function appendSuite(kit: () => SessionKit): void {
     });
 
     it("a retry of an append that was stored is answered although its expected head is past", async () => {
-      const { id } = await create();
-      const first = await emit(client, id, [userMessage("a", "sevt_a")], { expectedPosition: 1n });
-      await emit(client, id, [userMessage("b")]);
-      const again = await emit(client, id, [userMessage("a", "sevt_a")], { expectedPosition: 1n });
+      const { id } = await suite.create();
+      const first = await emit(suite.client, id, [userMessage("a", "sevt_a")], { expectedPosition: 1n });
+      await emit(suite.client, id, [userMessage("b")]);
+      const again = await emit(suite.client, id, [userMessage("a", "sevt_a")], { expectedPosition: 1n });
       same(again.stored, [{ ...first.stored[0], isDuplicate: true }]);
       await assert.rejects(
-        emit(client, id, [userMessage("a", "sevt_a"), userMessage("c", "sevt_c")], { expectedPosition: 1n }),
+        emit(suite.client, id, [userMessage("a", "sevt_a"), userMessage("c", "sevt_c")], {
+          expectedPosition: 1n,
+        }),
         refused("ABORTED", "POSITION_CONFLICT"),
       );
     });
 
     it("a harness appends under the epoch of its lease and no other", async () => {
-      const { id } = await create();
-      const { epoch } = await lease(id);
-      const running = () => event({ $case: "sessionStatusRunning", value: {} });
-      await emit(harness, id, [running()], { epoch });
+      const { id } = await suite.create();
+      const { epoch } = await suite.acquire(id);
+      await emit(suite.harness, id, [running()], { epoch });
       const stale = refused("FAILED_PRECONDITION", "STALE_EPOCH");
-      await assert.rejects(emit(harness, id, [running()], { epoch: epoch + 1n }), stale);
-      await assert.rejects(emit(harness, id, [running()], { epoch: 0n }), stale);
-      await assert.rejects(emit(harness, id, [running()]), stale);
+      await assert.rejects(emit(suite.harness, id, [running()], { epoch: epoch + 1n }), stale);
+      await assert.rejects(emit(suite.harness, id, [running()], { epoch: 0n }), stale);
+      await assert.rejects(emit(suite.harness, id, [running()]), stale);
       const other = await kit().as("harness", "harness-thief");
       await assert.rejects(emit(other, id, [running()], { epoch }), stale);
-      await harness.session.releaseLease({ sessionId: id, epoch, settledPosition: undefined });
-      await assert.rejects(emit(harness, id, [running()], { epoch }), stale);
+      await suite.harness.session.releaseLease({ sessionId: id, epoch, settledPosition: undefined });
+      await assert.rejects(emit(suite.harness, id, [running()], { epoch }), stale);
       const events = await read(id);
       same(events.map((one) => [one.type, one.epoch]).slice(-1), [["session.status_running", epoch]]);
     });
 
     it("a stale brain is told so also for what it had stored before", async () => {
-      const { id } = await create();
-      const first = await lease(id);
-      const running = event({ $case: "sessionStatusRunning", value: {} }, "sevt_running");
-      await emit(harness, id, [running], { epoch: first.epoch });
-      await lease(id);
+      const { id } = await suite.create();
+      const first = await suite.acquire(id);
+      const begun = running("sevt_running");
+      await emit(suite.harness, id, [begun], { epoch: first.epoch });
+      await suite.acquire(id);
       await assert.rejects(
-        emit(harness, id, [running], { epoch: first.epoch }),
+        emit(suite.harness, id, [begun], { epoch: first.epoch }),
         refused("FAILED_PRECONDITION", "STALE_EPOCH"),
       );
     });
 
     it("goes idle only where the harness said that it stands", async () => {
-      const { id } = await create();
-      const { epoch, headPosition } = await lease(id);
-      const idle = () =>
-        event({
-          $case: "sessionStatusIdle",
-          value: { stopReason: { type: 1, eventIds: [] }, stopDetails: undefined },
-        });
-      await assert.rejects(emit(harness, id, [idle()], { epoch }), refusedField("expected_position"));
-      await emit(client, id, [userMessage("meanwhile")]);
+      const { id } = await suite.create();
+      const { epoch, headPosition } = await suite.acquire(id);
+      await assert.rejects(emit(suite.harness, id, [idle()], { epoch }), refusedField("expected_position"));
+      await emit(suite.client, id, [userMessage("meanwhile")]);
       await assert.rejects(
-        emit(harness, id, [idle()], { epoch, expectedPosition: headPosition }),
+        emit(suite.harness, id, [idle()], { epoch, expectedPosition: headPosition }),
         refused("ABORTED", "POSITION_CONFLICT"),
       );
-      await emit(harness, id, [idle()], { epoch, expectedPosition: headPosition + 1n });
+      await emit(suite.harness, id, [idle()], { epoch, expectedPosition: headPosition + 1n });
     });
 
     it("the end of a session by its brain revokes its tokens in the same transaction", async () => {
-      const { id } = await create();
-      const { epoch } = await lease(id);
+      const { id } = await suite.create();
+      const { epoch } = await suite.acquire(id);
       const end = event({ $case: "sessionStatusTerminated", value: { reason: "no_progress" } }, "sevt_end");
-      const answer = await emit(harness, id, [end], { epoch });
-      const [fence] = await kit().sql(
-        "ganglion_owner",
-        "SELECT ended FROM proxy.fences WHERE session_id = $1",
-        [id],
-      );
-      assert.equal(fence.ended, true);
-      const again = await emit(harness, id, [end], { epoch });
+      const answer = await emit(suite.harness, id, [end], { epoch });
+      assert.equal((await kit().fenceOf(id))?.ended, true);
+      const again = await emit(suite.harness, id, [end], { epoch });
       same(again.stored, [{ ...answer.stored[0], isDuplicate: true }]);
       await assert.rejects(
-        emit(client, id, [userMessage("late")]),
+        emit(suite.client, id, [userMessage("late")]),
         refused("FAILED_PRECONDITION", "SESSION_ENDED"),
       );
     });
 
     it("refuses an event above 1 MiB and a batch above 3 MiB, naming the limit, and stores nothing [B128, A136]", async () => {
-      const { id } = await create();
+      const { id } = await suite.create();
       const big = (kib: number) => userMessage("x".repeat(kib * 1024));
-      await assert.rejects(emit(client, id, [big(1025)]), (error: GanglionError) => {
+      await assert.rejects(emit(suite.client, id, [big(1025)]), (error: GanglionError) => {
         assert.equal(error.metadata.limit_bytes, "1048576");
         return refused("RESOURCE_EXHAUSTED", "TOO_LARGE")(error);
       });
       await assert.rejects(
-        emit(client, id, [big(1000), big(1000), big(1000), big(100)]),
+        emit(suite.client, id, [big(1000), big(1000), big(1000), big(100)]),
         (error: GanglionError) => {
           assert.equal(error.metadata.limit_bytes, "3145728");
           return refused("RESOURCE_EXHAUSTED", "TOO_LARGE")(error);
         },
       );
-      const answer = await emit(client, id, [big(1000), big(1000), big(1000)]);
+      const answer = await emit(suite.client, id, [big(1000), big(1000), big(1000)]);
       assert.equal(answer.headPosition, 4n);
     });
 
     it("an open event keeps its type, its bytes and whether it may be ignored", async () => {
-      const { id } = await create();
-      const { epoch } = await lease(id);
+      const { id } = await suite.create();
+      const { epoch } = await suite.acquire(id);
       const open = event({
         $case: "open",
         value: { type: "acme.note", data: json({ b: 1, a: [null] }), contentType: "" },
       });
       open.mayIgnore = true;
       open.traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-      await emit(harness, id, [open], { epoch });
+      await emit(suite.harness, id, [open], { epoch });
       const stored = (await read(id)).at(-1);
       same([stored?.type, stored?.mayIgnore, stored?.traceparent], ["acme.note", true, open.traceparent]);
       same(stored?.body, open.body);

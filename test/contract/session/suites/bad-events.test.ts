@@ -5,35 +5,20 @@ import {
 } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
 import type { ContentBlock } from "../../../../services/gen/ganglion/types/v1/content.ts";
 import type { Event } from "../../../../services/gen/ganglion/types/v1/event.ts";
-import {
-  type Caller,
-  emit,
-  event,
-  json,
-  makeFixture,
-  refusedField,
-  type SessionKit,
-  userMessage,
-} from "../session-kit.ts";
+import { emit, event, json, refusedField, type SessionKit, userMessage } from "../session-kit.ts";
+import { Suite } from "../suite.ts";
 
 const LONG = "x".repeat(5000);
-const _TIME = { seconds: -1n, nanos: 0 };
 
 /** Malformed, missing and oversized events: each field is named, and nothing half-written stays. */
 export function badEventsSuite(kit: () => SessionKit): void {
   describe("bad events", () => {
-    let client: Caller;
-    let harness: Caller;
+    const suite = new Suite(kit, "bad-events");
     let sessionId: string;
-    let epoch: bigint | undefined;
+    let epoch: bigint;
     before(async () => {
-      client = await kit().asClient();
-      harness = await kit().as("harness", "harness-bad");
-      const { create } = await makeFixture(client);
-      ({ id: sessionId } = await create());
-      const bootId = "boot-for-bad-input-1";
-      await harness.session.harnessHeartbeat({ bootId, activeSessions: 0, isDraining: false });
-      epoch = (await harness.session.acquireLease({ sessionId, bootId, requestId: undefined })).lease?.epoch;
+      ({ id: sessionId } = await suite.create());
+      ({ epoch } = await suite.acquire(sessionId));
     });
 
     const each = <T>(
@@ -49,7 +34,7 @@ export function badEventsSuite(kit: () => SessionKit): void {
     const ok = userMessage("x");
     each<Partial<EmitEventsRequest>>(
       "EmitEvents",
-      ({ events = [ok], ...more }) => emit(client, sessionId, events, more),
+      ({ events = [ok], ...more }) => emit(suite.client, sessionId, events, more),
       [
         ["session_id", { sessionId: "" }],
         ["events", { events: [] }],
@@ -84,7 +69,7 @@ export function badEventsSuite(kit: () => SessionKit): void {
       data: { $case: "json", value: json({ type, ...value }) },
     });
     const message = (...content: ContentBlock[]) => event({ $case: "userMessage", value: { content } });
-    each<Event>("client events", (one) => emit(client, sessionId, [one]), [
+    each<Event>("client events", (one) => emit(suite.client, sessionId, [one]), [
       ["events[0].user_message.content", message()],
       [
         "events[0].user_message.content",
@@ -216,110 +201,116 @@ export function badEventsSuite(kit: () => SessionKit): void {
       durationMs: undefined,
       fullOutput: undefined,
     } as const;
-    each<Event>("harness events", (one) => emit(harness, sessionId, [one], { epoch, expectedPosition: 2n }), [
+    each<Event>(
+      "harness events",
+      (one) => emit(suite.harness, sessionId, [one], { epoch, expectedPosition: 2n }),
       [
-        "events[0].agent_message.block",
-        event({
-          $case: "agentMessage",
-          value: { block: undefined, modelRequestStartId: "s", blockIndex: 0 },
-        }),
+        [
+          "events[0].agent_message.block",
+          event({
+            $case: "agentMessage",
+            value: { block: undefined, modelRequestStartId: "s", blockIndex: 0 },
+          }),
+        ],
+        [
+          "events[0].agent_message.model_request_start_id",
+          event({
+            $case: "agentMessage",
+            value: { block: block("text", {}), modelRequestStartId: "", blockIndex: 0 },
+          }),
+        ],
+        [
+          "events[0].agent_thinking.block_index",
+          event({
+            $case: "agentThinking",
+            value: { block: block("thinking", {}), modelRequestStartId: "s", blockIndex: -1 },
+          }),
+        ],
+        ["events[0].agent_tool_use.name", event({ $case: "agentToolUse", value: { ...toolUse, name: "" } })],
+        [
+          "events[0].agent_tool_use.input_json",
+          event({ $case: "agentToolUse", value: { ...toolUse, inputJson: Buffer.alloc(0) } }),
+        ],
+        [
+          "events[0].agent_tool_use.permission",
+          event({ $case: "agentToolUse", value: { ...toolUse, permission: 0 } }),
+        ],
+        [
+          "events[0].agent_mcp_tool_use.mcp_server_name",
+          event({ $case: "agentMcpToolUse", value: { ...toolUse, mcpServerName: "" } }),
+        ],
+        [
+          "events[0].agent_tool_result.tool_use_id",
+          event({ $case: "agentToolResult", value: { ...result, toolUseId: "", content: [] } }),
+        ],
+        [
+          "events[0].agent_tool_result.outcome",
+          event({ $case: "agentToolResult", value: { ...result, outcome: 0, content: [] } }),
+        ],
+        [
+          "events[0].agent_tool_result.duration_ms",
+          event({ $case: "agentToolResult", value: { ...result, durationMs: -1n, content: [] } }),
+        ],
+        [
+          "events[0].session_status_idle.stop_reason.type",
+          event({ $case: "sessionStatusIdle", value: { stopReason: undefined, stopDetails: undefined } }),
+        ],
+        [
+          "events[0].session_status_idle.stop_reason.event_ids",
+          event({
+            $case: "sessionStatusIdle",
+            value: { stopReason: { type: 2, eventIds: [] }, stopDetails: undefined },
+          }),
+        ],
+        [
+          "events[0].session_status_terminated.reason",
+          event({ $case: "sessionStatusTerminated", value: { reason: "" } }),
+        ],
+        [
+          "events[0].session_usage.usage",
+          event({ $case: "sessionUsage", value: { usage: undefined, activeMs: 0n } }),
+        ],
+        [
+          "events[0].session_error.message",
+          event({
+            $case: "sessionError",
+            value: { errorType: "x", message: LONG, part: 1, retryStatus: 1, mcpServerName: "", reason: "" },
+          }),
+        ],
+        [
+          "events[0].session_error.part",
+          event({
+            $case: "sessionError",
+            value: { errorType: "x", message: "m", part: 0, retryStatus: 1, mcpServerName: "", reason: "" },
+          }),
+        ],
+        [
+          "events[0].span_model_request_start.model",
+          event({
+            $case: "spanModelRequestStart",
+            value: {
+              consumedPosition: 0n,
+              model: "",
+              contextStrategy: "",
+              requestSha256: Buffer.alloc(0),
+              attempt: 1,
+              purpose: 0,
+              stablePrefixBytes: 0n,
+              stablePrefixSha256: Buffer.alloc(0),
+            },
+          }),
+        ],
+        ["events[0].open.type", open("user.sneaky")],
+        ["events[0].open.type", open("agent.message")],
+        ["events[0].open.type", open("ganglion.x")],
+        ["events[0].open.type", open("A")],
       ],
-      [
-        "events[0].agent_message.model_request_start_id",
-        event({
-          $case: "agentMessage",
-          value: { block: block("text", {}), modelRequestStartId: "", blockIndex: 0 },
-        }),
-      ],
-      [
-        "events[0].agent_thinking.block_index",
-        event({
-          $case: "agentThinking",
-          value: { block: block("thinking", {}), modelRequestStartId: "s", blockIndex: -1 },
-        }),
-      ],
-      ["events[0].agent_tool_use.name", event({ $case: "agentToolUse", value: { ...toolUse, name: "" } })],
-      [
-        "events[0].agent_tool_use.input_json",
-        event({ $case: "agentToolUse", value: { ...toolUse, inputJson: Buffer.alloc(0) } }),
-      ],
-      [
-        "events[0].agent_tool_use.permission",
-        event({ $case: "agentToolUse", value: { ...toolUse, permission: 0 } }),
-      ],
-      [
-        "events[0].agent_mcp_tool_use.mcp_server_name",
-        event({ $case: "agentMcpToolUse", value: { ...toolUse, mcpServerName: "" } }),
-      ],
-      [
-        "events[0].agent_tool_result.tool_use_id",
-        event({ $case: "agentToolResult", value: { ...result, toolUseId: "", content: [] } }),
-      ],
-      [
-        "events[0].agent_tool_result.outcome",
-        event({ $case: "agentToolResult", value: { ...result, outcome: 0, content: [] } }),
-      ],
-      [
-        "events[0].agent_tool_result.duration_ms",
-        event({ $case: "agentToolResult", value: { ...result, durationMs: -1n, content: [] } }),
-      ],
-      [
-        "events[0].session_status_idle.stop_reason.type",
-        event({ $case: "sessionStatusIdle", value: { stopReason: undefined, stopDetails: undefined } }),
-      ],
-      [
-        "events[0].session_status_idle.stop_reason.event_ids",
-        event({
-          $case: "sessionStatusIdle",
-          value: { stopReason: { type: 2, eventIds: [] }, stopDetails: undefined },
-        }),
-      ],
-      [
-        "events[0].session_status_terminated.reason",
-        event({ $case: "sessionStatusTerminated", value: { reason: "" } }),
-      ],
-      [
-        "events[0].session_usage.usage",
-        event({ $case: "sessionUsage", value: { usage: undefined, activeMs: 0n } }),
-      ],
-      [
-        "events[0].session_error.message",
-        event({
-          $case: "sessionError",
-          value: { errorType: "x", message: LONG, part: 1, retryStatus: 1, mcpServerName: "", reason: "" },
-        }),
-      ],
-      [
-        "events[0].session_error.part",
-        event({
-          $case: "sessionError",
-          value: { errorType: "x", message: "m", part: 0, retryStatus: 1, mcpServerName: "", reason: "" },
-        }),
-      ],
-      [
-        "events[0].span_model_request_start.model",
-        event({
-          $case: "spanModelRequestStart",
-          value: {
-            consumedPosition: 0n,
-            model: "",
-            contextStrategy: "",
-            requestSha256: Buffer.alloc(0),
-            attempt: 1,
-            purpose: 0,
-            stablePrefixBytes: 0n,
-            stablePrefixSha256: Buffer.alloc(0),
-          },
-        }),
-      ],
-      ["events[0].open.type", open("user.sneaky")],
-      ["events[0].open.type", open("agent.message")],
-      ["events[0].open.type", open("ganglion.x")],
-      ["events[0].open.type", open("A")],
-    ]);
+    );
 
     it("none of this left anything in the log", async () => {
-      const { headPosition } = await client.session.getEvents(GetEventsRequest.fromPartial({ sessionId }));
+      const { headPosition } = await suite.client.session.getEvents(
+        GetEventsRequest.fromPartial({ sessionId }),
+      );
       assert.equal(headPosition, 2n);
     });
   });

@@ -6,16 +6,8 @@ import {
   UpdateSessionRequest,
   WatchEventsRequest,
 } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
-import {
-  type Caller,
-  event,
-  json,
-  makeFixture,
-  refused,
-  refusedField,
-  type SessionKit,
-  userMessage,
-} from "../session-kit.ts";
+import { event, json, refused, refusedField, type SessionKit, userMessage } from "../session-kit.ts";
+import { Suite } from "../suite.ts";
 
 const LONG = "x".repeat(5000);
 const TIME = { seconds: -1n, nanos: 0 };
@@ -23,21 +15,10 @@ const TIME = { seconds: -1n, nanos: 0 };
 /** Malformed, missing and oversized fields: each is named, and nothing half-written stays. */
 export function badInputSuite(kit: () => SessionKit): void {
   describe("bad input", () => {
-    let client: Caller;
-    let operator: Caller;
-    let harness: Caller;
+    const suite = new Suite(kit, "bad-input");
     let sessionId: string;
-    let _epoch: bigint | undefined;
-    let fixture: Awaited<ReturnType<typeof makeFixture>>;
     before(async () => {
-      client = await kit().asClient();
-      operator = await kit().as("operator");
-      harness = await kit().as("harness", "harness-bad");
-      fixture = await makeFixture(client);
-      ({ id: sessionId } = await fixture.create());
-      const bootId = "boot-for-bad-input-1";
-      await harness.session.harnessHeartbeat({ bootId, activeSessions: 0, isDraining: false });
-      _epoch = (await harness.session.acquireLease({ sessionId, bootId })).lease?.epoch;
+      ({ id: sessionId } = await suite.create());
     });
 
     const each = <T>(
@@ -50,7 +31,7 @@ export function badInputSuite(kit: () => SessionKit): void {
       }
     };
 
-    each<Partial<CreateSessionRequest>>("CreateSession", (more) => fixture.create(more), [
+    each<Partial<CreateSessionRequest>>("CreateSession", (more) => suite.create(more), [
       ["request_id", { requestId: LONG }],
       ["agent_id", { agentId: "" }],
       ["agent_id", { agentId: "a\0b" }],
@@ -76,39 +57,39 @@ export function badInputSuite(kit: () => SessionKit): void {
 
     it("CreateSession: workspace_id of another workspace", () =>
       assert.rejects(
-        fixture.create({ workspaceId: "wrkspc_other" }),
+        suite.create({ workspaceId: "wrkspc_other" }),
         refused("NOT_FOUND", "WORKSPACE_NOT_FOUND"),
       ));
     it("CreateSession: workspace_id that does not exist", () =>
       assert.rejects(
-        operator.session.createSession(
+        suite.operator.session.createSession(
           CreateSessionRequest.fromPartial({ agentId: "a", environmentId: "e", workspaceId: "wrkspc_none" }),
         ),
         refused("NOT_FOUND", "WORKSPACE_NOT_FOUND"),
       ));
     it("CreateSession: workspace_id that is no id", () =>
       assert.rejects(
-        operator.session.createSession(
+        suite.operator.session.createSession(
           CreateSessionRequest.fromPartial({ agentId: "a", environmentId: "e", workspaceId: "x\0" }),
         ),
         refusedField("workspace_id"),
       ));
 
-    each<string>("session_id", (id) => client.session.getSession({ sessionId: id }), [
+    each<string>("session_id", (id) => suite.client.session.getSession({ sessionId: id }), [
       ["session_id", ""],
       ["session_id", LONG],
       ["session_id", "sesn_\0"],
     ]);
-    each<string>("ArchiveSession", (id) => client.session.archiveSession({ sessionId: id }), [
+    each<string>("ArchiveSession", (id) => suite.client.session.archiveSession({ sessionId: id }), [
       ["session_id", ""],
     ]);
-    each<string>("DeleteSession", (id) => client.session.deleteSession({ sessionId: id }), [
+    each<string>("DeleteSession", (id) => suite.client.session.deleteSession({ sessionId: id }), [
       ["session_id", ""],
     ]);
 
     each<Partial<ListSessionsRequest>>(
       "ListSessions",
-      (more) => client.session.listSessions(ListSessionsRequest.fromPartial(more)),
+      (more) => suite.client.session.listSessions(ListSessionsRequest.fromPartial(more)),
       [
         ["page_size", { pageSize: 101 }],
         ["page_size", { pageSize: -1 }],
@@ -126,7 +107,7 @@ export function badInputSuite(kit: () => SessionKit): void {
 
     each<Partial<UpdateSessionRequest>>(
       "UpdateSession",
-      (more) => client.session.updateSession(UpdateSessionRequest.fromPartial({ sessionId, ...more })),
+      (more) => suite.client.session.updateSession(UpdateSessionRequest.fromPartial({ sessionId, ...more })),
       [
         ["session_id", { sessionId: "" }],
         ["title", { title: LONG }],
@@ -139,7 +120,7 @@ export function badInputSuite(kit: () => SessionKit): void {
 
     each<Partial<GetEventsRequest>>(
       "GetEvents",
-      (more) => client.session.getEvents(GetEventsRequest.fromPartial({ sessionId, ...more })),
+      (more) => suite.client.session.getEvents(GetEventsRequest.fromPartial({ sessionId, ...more })),
       [
         ["session_id", { sessionId: "" }],
         ["after_position", { afterPosition: -1n }],
@@ -159,7 +140,8 @@ export function badInputSuite(kit: () => SessionKit): void {
 
     each<Partial<WatchEventsRequest>>(
       "WatchEvents",
-      (more) => client.session.watchEvents(WatchEventsRequest.fromPartial({ sessionId, ...more })).next(),
+      (more) =>
+        suite.client.session.watchEvents(WatchEventsRequest.fromPartial({ sessionId, ...more })).next(),
       [
         ["session_id", { sessionId: "" }],
         ["after_position", { afterPosition: -1n }],
@@ -170,7 +152,8 @@ export function badInputSuite(kit: () => SessionKit): void {
 
     each<object>(
       "CreateAgent",
-      (body) => client.agents.createAgent({ requestId: "", definitionJson: json(body), workspaceId: "" }),
+      (body) =>
+        suite.client.agents.createAgent({ requestId: "", definitionJson: json(body), workspaceId: "" }),
       [
         ["definition_json.name", { model: "m" }],
         ["definition_json.surprise", { name: "a", model: "m", surprise: 1 }],
@@ -180,13 +163,13 @@ export function badInputSuite(kit: () => SessionKit): void {
     it("CreateAgent: definition_json that is too large or no JSON", async () => {
       for (const definitionJson of [Buffer.alloc((1 << 20) + 1), Buffer.from("{"), Buffer.alloc(0)]) {
         await assert.rejects(
-          client.agents.createAgent({ requestId: "", definitionJson, workspaceId: "" }),
+          suite.client.agents.createAgent({ requestId: "", definitionJson, workspaceId: "" }),
           refusedField("definition_json"),
         );
       }
     });
     it("agents: other fields", async () => {
-      const { agents } = client;
+      const { agents } = suite.client;
       await assert.rejects(
         agents.createAgent({ requestId: LONG, definitionJson: json({}), workspaceId: "" }),
         refusedField("request_id"),
@@ -212,7 +195,7 @@ export function badInputSuite(kit: () => SessionKit): void {
       );
     });
     it("environments: fields", async () => {
-      const { environments } = client;
+      const { environments } = suite.client;
       const create = (environmentJson: Buffer) =>
         environments.createEnvironment({ requestId: "", environmentJson, workspaceId: "" });
       await assert.rejects(create(Buffer.alloc((256 << 10) + 1)), refusedField("environment_json"));
@@ -241,7 +224,7 @@ export function badInputSuite(kit: () => SessionKit): void {
       await assert.rejects(environments.listEnvironments(list), refusedField("page_size"));
     });
     it("API keys: fields", async () => {
-      const { apiKeys } = operator;
+      const { apiKeys } = suite.operator;
       const good = { keySha256: Buffer.alloc(32), name: "n", workspaceId: "" };
       await assert.rejects(
         apiKeys.createApiKey({ ...good, keySha256: Buffer.alloc(31) }),

@@ -1,37 +1,22 @@
 import assert from "node:assert/strict";
 import { GetEventsRequest } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
 import type { ContentBlock } from "../../../../services/gen/ganglion/types/v1/content.ts";
-import {
-  type Caller,
-  emit,
-  event,
-  makeFixture,
-  refusedField,
-  type SessionKit,
-  same,
-  userMessage,
-} from "../session-kit.ts";
+import { emit, event, refusedField, type SessionKit, same, userMessage } from "../session-kit.ts";
+import { Suite } from "../suite.ts";
 
 /** What is stored comes back byte by byte. */
 export function bytesSuite(kit: () => SessionKit): void {
   describe("bytes", () => {
-    let client: Caller;
-    let harness: Caller;
-    let create: Awaited<ReturnType<typeof makeFixture>>["create"];
-    before(async () => {
-      client = await kit().asClient();
-      harness = await kit().as("harness", "harness-bytes");
-      ({ create } = await makeFixture(client));
-    });
+    const suite = new Suite(kit, "bytes");
 
     const block = (type: string, text: string): ContentBlock => ({
       type,
       data: { $case: "json", value: Buffer.from(text) },
     });
     const roundTrip = async (content: ContentBlock[]) => {
-      const { id: sessionId } = await create();
-      await emit(client, sessionId, [event({ $case: "userMessage", value: { content } })]);
-      const { events } = await client.session.getEvents(
+      const { id: sessionId } = await suite.create();
+      await emit(suite.client, sessionId, [event({ $case: "userMessage", value: { content } })]);
+      const { events } = await suite.client.session.getEvents(
         GetEventsRequest.fromPartial({ sessionId, afterPosition: 1n }),
       );
       const body = events[0]?.body;
@@ -57,17 +42,15 @@ export function bytesSuite(kit: () => SessionKit): void {
     });
 
     it("output that is no text survives in a harness's bytes [B061, M11]", async () => {
-      const { id: sessionId } = await create();
-      const bootId = "boot-for-bytes-0001";
-      await harness.session.harnessHeartbeat({ bootId, activeSessions: 0, isDraining: false });
-      const { lease } = await harness.session.acquireLease({ sessionId, bootId });
+      const { id: sessionId } = await suite.create();
+      const { epoch } = await suite.acquire(sessionId);
       const data = Buffer.from(Array.from({ length: 512 }, (_, index) => index % 256));
       const open = event({
         $case: "open",
         value: { type: "acme.raw", data, contentType: "application/octet-stream" },
       });
-      await emit(harness, sessionId, [open], { epoch: lease?.epoch });
-      const { events } = await client.session.getEvents(
+      await emit(suite.harness, sessionId, [open], { epoch });
+      const { events } = await suite.client.session.getEvents(
         GetEventsRequest.fromPartial({ sessionId, types: ["acme.raw"] }),
       );
       same(events[0]?.body, open.body);
@@ -85,28 +68,28 @@ export function bytesSuite(kit: () => SessionKit): void {
       ["deeper than any stack", Buffer.from("[".repeat(500_000))],
     ] as const) {
       it(`refuses a block that is ${what}, and the next append works`, async () => {
-        const { id: sessionId } = await create();
+        const { id: sessionId } = await suite.create();
         const bad = event({
           $case: "userMessage",
           value: { content: [{ type: "text", data: { $case: "json", value: bytes } }] },
         });
         await assert.rejects(
-          emit(client, sessionId, [userMessage("ok"), bad]),
+          emit(suite.client, sessionId, [userMessage("ok"), bad]),
           refusedField("events[1].user_message.content[0].json"),
         );
-        assert.equal((await emit(client, sessionId, [userMessage("ok")])).headPosition, 2n);
+        assert.equal((await emit(suite.client, sessionId, [userMessage("ok")])).headPosition, 2n);
       });
     }
 
     it("counts beyond 2^53 survive [B144]", async () => {
-      const { id: sessionId } = await create();
+      const { id: sessionId } = await suite.create();
       await kit().sql("ganglion_owner", "UPDATE session.sessions SET head = $2 WHERE session_id = $1", [
         sessionId,
         "9007199254740993",
       ]);
-      const answer = await emit(client, sessionId, [userMessage("far")]);
+      const answer = await emit(suite.client, sessionId, [userMessage("far")]);
       assert.equal(answer.headPosition, 9_007_199_254_740_994n);
-      const { events } = await client.session.getEvents(
+      const { events } = await suite.client.session.getEvents(
         GetEventsRequest.fromPartial({ sessionId, afterPosition: 9_007_199_254_740_993n }),
       );
       assert.equal(events[0]?.position, 9_007_199_254_740_994n);

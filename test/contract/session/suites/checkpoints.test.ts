@@ -1,37 +1,20 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import type { PutCheckpointRequest } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
-import {
-  type Caller,
-  emit,
-  makeFixture,
-  refused,
-  refusedField,
-  type SessionKit,
-  userMessage,
-} from "../session-kit.ts";
+import { emit, refused, refusedField, type SessionKit, userMessage } from "../session-kit.ts";
+import { Suite } from "../suite.ts";
 
 /** Cached folds. */
 export function checkpointsSuite(kit: () => SessionKit): void {
   describe("checkpoints", () => {
-    let client: Caller;
-    let harness: Caller;
-    let create: Awaited<ReturnType<typeof makeFixture>>["create"];
-    const bootId = "boot-for-checkpoints";
-    before(async () => {
-      client = await kit().asClient();
-      harness = await kit().as("harness", "harness-checkpoints");
-      ({ create } = await makeFixture(client));
-    });
+    const suite = new Suite(kit, "checkpoints");
 
     const leased = async () => {
-      const { id } = await create();
-      await emit(client, id, [userMessage("a"), userMessage("b")]);
-      await harness.session.harnessHeartbeat({ bootId, activeSessions: 0, isDraining: false });
-      const { lease } = await harness.session.acquireLease({ sessionId: id, bootId });
-      assert.ok(lease);
+      const { id } = await suite.create();
+      await emit(suite.client, id, [userMessage("a"), userMessage("b")]);
+      const lease = await suite.acquire(id);
       const put = (position: bigint, data: Buffer, more: Partial<PutCheckpointRequest> = {}) =>
-        harness.session.putCheckpoint({
+        suite.harness.session.putCheckpoint({
           sessionId: id,
           epoch: lease.epoch,
           position,
@@ -39,7 +22,7 @@ export function checkpointsSuite(kit: () => SessionKit): void {
           data,
           ...more,
         });
-      const get = (format = "fold/1", caller = harness) =>
+      const get = (format = "fold/1", caller = suite.harness) =>
         caller.session.getCheckpoint({ sessionId: id, format });
       return { id, lease, put, get };
     };
@@ -84,7 +67,7 @@ export function checkpointsSuite(kit: () => SessionKit): void {
         refused("NOT_FOUND", "SESSION_NOT_FOUND"),
       );
       await assert.rejects(
-        harness.session.getCheckpoint({ sessionId: "sesn_none", format: "f" }),
+        suite.harness.session.getCheckpoint({ sessionId: "sesn_none", format: "f" }),
         refused("NOT_FOUND", "SESSION_NOT_FOUND"),
       );
       assert.equal((await get("fold/1", other)).position, 0n);
@@ -103,7 +86,7 @@ export function checkpointsSuite(kit: () => SessionKit): void {
       const { id, put } = await leased();
       await Promise.all(
         Array.from({ length: 8 }, (_, n) => [
-          emit(client, id, [userMessage(`m${n}`)]),
+          emit(suite.client, id, [userMessage(`m${n}`)]),
           put(BigInt(n % 3) + 1n, randomBytes(200_000)),
         ]).flat(),
       );

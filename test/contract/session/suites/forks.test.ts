@@ -1,95 +1,57 @@
 import assert from "node:assert/strict";
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { GanglionError } from "../../../../services/common/errors/ganglion-error.ts";
 import {
   ForkSessionRequest,
-  GetEventsRequest,
-  type Session,
   SessionStatus,
-  UpdateSessionRequest,
 } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
-import type { Event } from "../../../../services/gen/ganglion/types/v1/event.ts";
+import { put, read, refTo } from "../payload-calls.ts";
 import {
-  type Caller,
   emit,
   event,
+  idle,
   json,
-  makeFixture,
   refused,
   refusedField,
+  running,
   type SessionKit,
   same,
+  usage,
   userMessage,
 } from "../session-kit.ts";
+import { Suite } from "../suite.ts";
 
 /** Sessions made from other sessions' logs. */
 export function forksSuite(kit: () => SessionKit): void {
   describe("forks", () => {
-    let client: Caller;
-    let stranger: Caller;
-    let harness: Caller;
-    let fixture: Awaited<ReturnType<typeof makeFixture>>;
-    const bootId = "boot-for-forks-00001";
-    before(async () => {
-      client = await kit().asClient();
-      stranger = await kit().asClient("wrkspc_forks");
-      harness = await kit().as("harness", "harness-forks");
-      fixture = await makeFixture(client);
-    });
-    beforeEach(() => harness.session.harnessHeartbeat({ bootId, activeSessions: 0, isDraining: false }));
+    const suite = new Suite(kit, "forks");
 
-    const eventsOf = async (sessionId: string, caller = client): Promise<Event[]> =>
-      (await caller.session.getEvents(GetEventsRequest.fromPartial({ sessionId, limit: 1000 }))).events;
-    const get = async (sessionId: string): Promise<Session> => {
-      const { session } = await client.session.getSession({ sessionId });
-      assert.ok(session);
-      return session;
-    };
-    const fork = async (sessionId: string, more: Partial<ForkSessionRequest> = {}, caller = client) => {
+    const fork = async (sessionId: string, more: Partial<ForkSessionRequest> = {}, caller = suite.client) => {
       const { session } = await caller.session.forkSession(
         ForkSessionRequest.fromPartial({ sessionId, ...more }),
       );
       assert.ok(session);
       return session;
     };
-    const running = () => event({ $case: "sessionStatusRunning", value: {} });
-    const idle = (type: 1 | 2 | 4 = 1, eventIds: string[] = []) =>
-      event({
-        $case: "sessionStatusIdle",
-        value: { stopReason: { type, eventIds }, stopDetails: undefined },
-      });
-    const usage = (inputTokens: bigint, activeMs: bigint) =>
-      event({
-        $case: "sessionUsage",
-        value: {
-          usage: {
-            ...{ inputTokens, outputTokens: 1n, cacheCreationInputTokens: 0n, cacheReadInputTokens: 0n },
-            ...{ cacheCreation5mInputTokens: 0n, cacheCreation1hInputTokens: 0n, speed: "" },
-          },
-          activeMs,
-          listCostMicrocents: inputTokens * 3n,
-        },
-      });
     // A log with two turns: 1 created, 2 message, 3 lease, 4 running, 5 usage, 6 idle, 7 updated, 8 message, 9 running.
     const twoTurns = async () => {
-      const { id } = await fixture.create({ title: "source", metadata: { a: "1" } });
-      await emit(client, id, [userMessage("first")]);
-      const { lease } = await harness.session.acquireLease({ sessionId: id, bootId });
-      const epoch = lease?.epoch ?? 0n;
-      await emit(harness, id, [running(), usage(10n, 5n)], { epoch });
-      await emit(harness, id, [idle()], { epoch, expectedPosition: 5n });
-      await client.session.updateSession(
-        UpdateSessionRequest.fromPartial({ sessionId: id, title: "renamed", metadataSet: { b: "2" } }),
-      );
-      await emit(client, id, [userMessage("second")]);
-      await emit(harness, id, [running()], { epoch });
+      const { id } = await suite.create({ title: "source", metadata: { a: "1" } });
+      await emit(suite.client, id, [userMessage("first")]);
+      const { epoch } = await suite.acquire(id);
+      await emit(suite.harness, id, [running(), usage({ inputTokens: 10n, outputTokens: 1n }, 5n, 30n)], {
+        epoch,
+      });
+      await emit(suite.harness, id, [idle()], { epoch, expectedPosition: 5n });
+      await suite.update(id, { title: "renamed", metadataSet: { b: "2" } });
+      await emit(suite.client, id, [userMessage("second")]);
+      await emit(suite.harness, id, [running()], { epoch });
       return { id, epoch };
     };
 
     it("begins as its source did, byte for byte, and says where it comes from", async () => {
       const { id, epoch } = await twoTurns();
       const made = await fork(id, { position: 8n });
-      const [source, copied] = await Promise.all([eventsOf(id), eventsOf(made.id)]);
+      const [source, copied] = await Promise.all([suite.eventsOf(id), suite.eventsOf(made.id)]);
       same(copied.slice(1, 8), source.slice(1, 8));
       const digests = (session: string) =>
         kit().sql(
@@ -154,15 +116,15 @@ export function forksSuite(kit: () => SessionKit): void {
 
     it("goes on by itself under higher epochs, and the source knows nothing of it", async () => {
       const { id, epoch } = await twoTurns();
-      const head = (await get(id)).headPosition;
+      const head = (await suite.get(id)).headPosition;
       const made = await fork(id, { position: 6n });
-      await emit(client, made.id, [userMessage("another way")]);
-      const { lease } = await harness.session.acquireLease({ sessionId: made.id, bootId });
-      assert.equal(lease?.epoch, epoch + 1n);
-      await emit(harness, made.id, [running()], { epoch: lease?.epoch });
-      assert.equal((await get(id)).headPosition, head);
-      assert.equal((await get(id)).leaseOwner, "spiffe://ganglion.local/harness/harness-forks");
-      const positions = (await eventsOf(made.id)).map(({ position }) => position);
+      await emit(suite.client, made.id, [userMessage("another way")]);
+      const lease = await suite.acquire(made.id);
+      assert.equal(lease.epoch, epoch + 1n);
+      await emit(suite.harness, made.id, [running()], { epoch: lease.epoch });
+      assert.equal((await suite.get(id)).headPosition, head);
+      assert.equal((await suite.get(id)).leaseOwner, "spiffe://ganglion.local/harness/harness-forks");
+      const positions = (await suite.eventsOf(made.id)).map(({ position }) => position);
       assert.deepEqual(
         positions,
         positions.map((_, index) => BigInt(index + 1)),
@@ -173,7 +135,7 @@ export function forksSuite(kit: () => SessionKit): void {
       const { id } = await twoTurns();
       const made = await fork(id, { position: 7n, title: "branch" });
       same(
-        (await eventsOf(made.id)).slice(7).map(({ type }) => type),
+        (await suite.eventsOf(made.id)).slice(7).map(({ type }) => type),
         ["ganglion.session_forked", "session.updated"],
       );
       same([made.title, made.headPosition], ["branch", 9n]);
@@ -185,11 +147,11 @@ export function forksSuite(kit: () => SessionKit): void {
       const first = await fork(id, { position: 7n, title: "branch" });
       const second = await fork(first.id);
       same([second.title, second.forkedFromSessionId, second.forkedAtPosition], ["branch", first.id, 9n]);
-      same((await eventsOf(second.id)).slice(1, 9), (await eventsOf(first.id)).slice(1, 9));
+      same((await suite.eventsOf(second.id)).slice(1, 9), (await suite.eventsOf(first.id)).slice(1, 9));
     });
 
     it("binds the vaults anew before anybody sees it, with the servers it has by then", async () => {
-      const { agent } = await client.agents.createAgent({
+      const { agent } = await suite.client.agents.createAgent({
         requestId: "",
         workspaceId: "",
         definitionJson: json({
@@ -199,13 +161,10 @@ export function forksSuite(kit: () => SessionKit): void {
           tools: [{ type: "mcp_toolset", mcp_server_name: "notes" }],
         }),
       });
-      const { id } = await fixture.create({ agentId: agent?.id ?? "", vaultIds: ["vlt_b", "vlt_a"] });
-      await client.session.updateSession(
-        UpdateSessionRequest.fromPartial({
-          sessionId: id,
-          agentMcpServersJson: json([{ type: "url", name: "notes", url: "https://other.example/mcp" }]),
-        }),
-      );
+      const { id } = await suite.create({ agentId: agent?.id ?? "", vaultIds: ["vlt_b", "vlt_a"] });
+      await suite.update(id, {
+        agentMcpServersJson: json([{ type: "url", name: "notes", url: "https://other.example/mcp" }]),
+      });
       for (const [position, url] of [
         [1n, "https://notes.example/mcp"],
         [2n, "https://other.example/mcp"],
@@ -234,7 +193,7 @@ export function forksSuite(kit: () => SessionKit): void {
     });
 
     it("answers a repeated request id with the same fork, also of two at once, and refuses another body", async () => {
-      const { id } = await fixture.create();
+      const { id } = await suite.create();
       const requestId = randomUUID();
       const [first, second] = await Promise.all([fork(id, { requestId }), fork(id, { requestId })]);
       assert.equal(first.id, second.id);
@@ -243,10 +202,10 @@ export function forksSuite(kit: () => SessionKit): void {
     });
 
     it("refuses what is not there, another workspace's, ahead of the log or malformed [A140]", async () => {
-      const { id } = await fixture.create();
+      const { id } = await suite.create();
       const notFound = refused("NOT_FOUND", "SESSION_NOT_FOUND");
       await assert.rejects(fork("sesn_absent"), notFound);
-      await assert.rejects(fork(id, {}, stranger), notFound);
+      await assert.rejects(fork(id, {}, suite.stranger), notFound);
       await assert.rejects(fork(id, { position: 2n }), refused("OUT_OF_RANGE", "POSITION_AHEAD_OF_LOG"));
       await assert.rejects(fork(id, { position: -1n }), refusedField("position"));
       await assert.rejects(fork(id, { title: "x".repeat(257) }), refusedField("title"));
@@ -254,70 +213,49 @@ export function forksSuite(kit: () => SessionKit): void {
     });
 
     it("an ended session can be forked before its end, archived or killed", async () => {
-      const archived = await fixture.create({ title: "old" });
-      await emit(client, archived.id, [userMessage("x")]);
-      await client.session.archiveSession({ sessionId: archived.id });
+      const archived = await suite.create({ title: "old" });
+      await emit(suite.client, archived.id, [userMessage("x")]);
+      await suite.client.session.archiveSession({ sessionId: archived.id });
       const made = await fork(archived.id);
       same(
         [made.status, made.forkedAtPosition, made.archiveTime],
         [SessionStatus.SESSION_STATUS_IDLE, 2n, undefined],
       );
-      await emit(client, made.id, [userMessage("goes on")]);
+      await emit(suite.client, made.id, [userMessage("goes on")]);
       await assert.rejects(
         fork(archived.id, { position: 3n }),
         refused("FAILED_PRECONDITION", "SESSION_ENDED"),
       );
       const { id } = await twoTurns();
-      await client.session.killSession({ sessionId: id });
+      await suite.client.session.killSession({ sessionId: id });
       same((await fork(id)).status, SessionStatus.SESSION_STATUS_RUNNING);
     });
 
     it("reads the content that copied events name, also when its source is gone", async () => {
-      const { id } = await fixture.create();
+      const { id } = await suite.create();
       const content = Buffer.from(JSON.stringify({ type: "text", text: "long ".repeat(300_000) }));
-      const sha256 = createHash("sha256").update(content).digest();
-      const header = {
-        ...{ sessionId: id, payloadId: "big", sizeBytes: BigInt(content.length), sha256 },
-        ...{ contentType: "application/json", epoch: undefined },
-      };
-      await client.session.putPayload(
-        (async function* () {
-          yield { message: { $case: "header" as const, value: header } };
-          for (let at = 0; at < content.length; at += 1 << 20) {
-            yield { message: { $case: "data" as const, value: content.subarray(at, at + (1 << 20)) } };
-          }
-        })(),
-      );
-      const value = {
-        ...{ payloadId: "big", sizeBytes: BigInt(content.length), sha256 },
-        ...{ contentType: "application/json", excerpt: "long" },
-      };
+      await put(suite.client, id, "big", content, { header: { contentType: "application/json" } });
+      const value = { ...refTo("big", content), excerpt: "long" };
       const block = { type: "text", data: { $case: "payload" as const, value } };
-      await emit(client, id, [event({ $case: "userMessage", value: { content: [block] } })]);
+      await emit(suite.client, id, [event({ $case: "userMessage", value: { content: [block] } })]);
       const made = await fork(id);
-      await client.session.deleteSession({ sessionId: id });
-      const pieces: Buffer[] = [];
-      for await (const { data } of client.session.getPayload({
-        ...{ sessionId: made.id, payloadId: "big", offsetBytes: 0n },
-      })) {
-        pieces.push(Buffer.from(data));
-      }
-      assert.ok(Buffer.concat(pieces).equals(content));
+      await suite.client.session.deleteSession({ sessionId: id });
+      assert.ok((await read(suite.client, made.id, "big")).equals(content));
     });
 
     it("copies a long log in pieces, whole or not at all, while the source goes on", async () => {
-      const { id } = await fixture.create();
+      const { id } = await suite.create();
       for (let batch = 0; batch < 45; batch++) {
         await emit(
-          client,
+          suite.client,
           id,
           Array.from({ length: 100 }, (_, index) => userMessage(`${batch}.${index}`)),
         );
       }
       const big = "x".repeat(900_000);
-      for (let n = 0; n < 24; n++) await emit(client, id, [userMessage(`${n} ${big}`)]);
+      for (let n = 0; n < 24; n++) await emit(suite.client, id, [userMessage(`${n} ${big}`)]);
       const appending = (async () => {
-        for (let n = 0; n < 20; n++) await emit(client, id, [userMessage(`late ${n}`)]);
+        for (let n = 0; n < 20; n++) await emit(suite.client, id, [userMessage(`late ${n}`)]);
       })();
       const made = await fork(id, { position: 4525n });
       await appending;

@@ -2,28 +2,24 @@ import assert from "node:assert/strict";
 import type { GanglionError } from "../../../../services/common/errors/ganglion-error.ts";
 import { GetEventsRequest } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
 import {
-  type Caller,
   emit,
   event,
-  makeFixture,
+  idle,
   refused,
   refusedField,
+  running,
   type SessionKit,
   same,
   userMessage,
 } from "../session-kit.ts";
+import { Suite } from "../suite.ts";
 
 const TTL_MS = 1_500;
 
 /** Who drives a session. */
 export function leasesSuite(kit: () => SessionKit): void {
   describe("leases", () => {
-    let client: Caller;
-    let create: Awaited<ReturnType<typeof makeFixture>>["create"];
-    before(async () => {
-      client = await kit().asClient();
-      ({ create } = await makeFixture(client));
-    });
+    const suite = new Suite(kit, "leases");
     beforeEach(async () => {
       // What other tests left to do would be leased first.
       await kit().sql("ganglion_owner", "UPDATE session.sessions SET runnable = false");
@@ -42,25 +38,12 @@ export function leasesSuite(kit: () => SessionKit): void {
       await beat();
       return { caller, beat, acquire, release, spiffe: `spiffe://ganglion.local/harness/${name}` };
     };
-    const fenceOf = async (sessionId: string) =>
-      (
-        await kit().sql(
-          "ganglion_owner",
-          "SELECT lowest_epoch, ended FROM proxy.fences WHERE session_id = $1",
-          [sessionId],
-        )
-      )[0];
     const leaseEvents = async (sessionId: string) => {
-      const { events } = await client.session.getEvents(
+      const { events } = await suite.client.session.getEvents(
         GetEventsRequest.fromPartial({ sessionId, types: ["ganglion.lease_acquired"] }),
       );
       return events.map(({ body }) => (body?.$case === "ganglionLeaseAcquired" ? body.value : undefined));
     };
-    const idle = () =>
-      event({
-        $case: "sessionStatusIdle",
-        value: { stopReason: { type: 1, eventIds: [] }, stopDetails: undefined },
-      });
 
     it("a heartbeat says how long it lasts", async () => {
       const { beat } = await harness();
@@ -68,7 +51,7 @@ export function leasesSuite(kit: () => SessionKit): void {
     });
 
     it("a lease raises the epoch, is in the log, and lifts the fence to it", async () => {
-      const { id } = await create({ initialEvents: [userMessage("x")] });
+      const { id } = await suite.create({ initialEvents: [userMessage("x")] });
       const { acquire, spiffe } = await harness();
       const lease = await acquire();
       same(
@@ -83,7 +66,7 @@ export function leasesSuite(kit: () => SessionKit): void {
         [id, 1n, spiffe, 4n, true, "wrkspc_default"],
       );
       same(await leaseEvents(id), [{ owner: spiffe, epoch: 1n, isTakeover: false }]);
-      same(await fenceOf(id), { lowest_epoch: "1", ended: false });
+      same(await kit().fenceOf(id), { lowest_epoch: "1", ended: false });
       const { lease: seen } = await (await kit().as("mcp-proxy")).session.getLease({ sessionId: id });
       same(seen, lease);
     });
@@ -98,14 +81,14 @@ export function leasesSuite(kit: () => SessionKit): void {
     });
 
     it("nothing runnable is an answer without a lease", async () => {
-      await create();
+      await suite.create();
       const { acquire } = await harness();
       assert.equal(await acquire(), undefined);
     });
 
     it("of many harnesses at once exactly one gets each session [B149]", async () => {
       const sessions = await Promise.all(
-        Array.from({ length: 4 }, () => create({ initialEvents: [userMessage("x")] })),
+        Array.from({ length: 4 }, () => suite.create({ initialEvents: [userMessage("x")] })),
       );
       const harnesses = await Promise.all(Array.from({ length: 8 }, () => harness()));
       const leases = (await Promise.all(harnesses.map(({ acquire }) => acquire()))).filter(
@@ -116,7 +99,7 @@ export function leasesSuite(kit: () => SessionKit): void {
     });
 
     it("of two that name one session one is told who holds it [B149]", async () => {
-      const { id } = await create();
+      const { id } = await suite.create();
       const [a, b] = await Promise.all([harness(), harness()]);
       const results = await Promise.allSettled([a.acquire(id), b.acquire(id)]);
       const lost = results.find((result) => result.status === "rejected");
@@ -126,12 +109,11 @@ export function leasesSuite(kit: () => SessionKit): void {
     });
 
     it("a holder that asks again is given a new epoch", async () => {
-      const { id } = await create();
+      const { id } = await suite.create();
       const { acquire, caller } = await harness();
       const first = await acquire(id);
       const second = await acquire(id);
       assert.equal(second?.epoch, 2n);
-      const running = () => event({ $case: "sessionStatusRunning", value: {} });
       await assert.rejects(
         emit(caller, id, [running()], { epoch: first?.epoch }),
         refused("FAILED_PRECONDITION", "STALE_EPOCH"),
@@ -140,8 +122,8 @@ export function leasesSuite(kit: () => SessionKit): void {
     });
 
     it("a request for a lease that is repeated gets the lease it got, while that lasts", async () => {
-      const first = await create({ initialEvents: [userMessage("x")] });
-      await create({ initialEvents: [userMessage("y")] });
+      const first = await suite.create({ initialEvents: [userMessage("x")] });
+      await suite.create({ initialEvents: [userMessage("y")] });
       const { acquire, release } = await harness();
       const lease = await acquire("", undefined, "request-1");
       assert.equal(lease?.sessionId, first.id);
@@ -152,14 +134,14 @@ export function leasesSuite(kit: () => SessionKit): void {
     });
 
     it("any runnable session is never one's own live one", async () => {
-      await create({ initialEvents: [userMessage("x")] });
+      await suite.create({ initialEvents: [userMessage("x")] });
       const { acquire } = await harness();
       assert.ok(await acquire());
       assert.equal(await acquire(), undefined);
     });
 
     it("a session whose holder stopped beating is announced and taken over, and the old tokens die", async () => {
-      const { id } = await create({ initialEvents: [userMessage("x")] });
+      const { id } = await suite.create({ initialEvents: [userMessage("x")] });
       const dead = await harness();
       const first = await dead.acquire();
       assert.equal(first?.sessionId, id);
@@ -180,28 +162,28 @@ export function leasesSuite(kit: () => SessionKit): void {
         (await leaseEvents(id)).map((body) => body?.isTakeover),
         [false, true],
       );
-      same(await fenceOf(id), { lowest_epoch: "2", ended: false });
+      same(await kit().fenceOf(id), { lowest_epoch: "2", ended: false });
       await dead.beat();
       await assert.rejects(
-        emit(dead.caller, id, [event({ $case: "sessionStatusRunning", value: {} })], { epoch: first?.epoch }),
+        emit(dead.caller, id, [running()], { epoch: first?.epoch }),
         refused("FAILED_PRECONDITION", "STALE_EPOCH"),
       );
     }).timeout(20_000);
 
     it("a new boot of an instance frees what the old one held, at once", async () => {
-      const { id } = await create({ initialEvents: [userMessage("x")] });
+      const { id } = await suite.create({ initialEvents: [userMessage("x")] });
       const restarted = await harness();
       await restarted.acquire();
       await restarted.beat("boot-after-a-restart-1");
       const { lease } = await (await kit().as("operator")).session.getLease({ sessionId: id });
       same([lease?.owner, lease?.isOwnerAlive], ["", false]);
-      same(await fenceOf(id), { lowest_epoch: "2", ended: false });
+      same(await kit().fenceOf(id), { lowest_epoch: "2", ended: false });
       const { acquire } = await harness();
       same([(await acquire())?.epoch, (await leaseEvents(id)).at(-1)?.isTakeover], [2n, true]);
     });
 
     it("a released session is leased again, its tokens are dead, and releasing twice is fine", async () => {
-      const { id } = await create({ initialEvents: [userMessage("x")] });
+      const { id } = await suite.create({ initialEvents: [userMessage("x")] });
       const { acquire, release } = await harness();
       await acquire();
       const { caller } = await harness();
@@ -211,7 +193,7 @@ export function leasesSuite(kit: () => SessionKit): void {
       same((await hints.next()).value, { runnableCount: 1 });
       await hints.return();
       await release(id, 1n);
-      same(await fenceOf(id), { lowest_epoch: "2", ended: false });
+      same(await kit().fenceOf(id), { lowest_epoch: "2", ended: false });
       const again = await harness();
       assert.equal((await again.acquire())?.epoch, 2n);
       // The epoch that is over does not release the new one.
@@ -221,34 +203,34 @@ export function leasesSuite(kit: () => SessionKit): void {
     });
 
     it("input that changes nothing is settled at release, and input behind it is not", async () => {
-      const { id } = await create();
-      await emit(client, id, [event({ $case: "userInterrupt", value: { sessionThreadId: "" } })]);
+      const { id } = await suite.create();
+      await emit(suite.client, id, [event({ $case: "userInterrupt", value: { sessionThreadId: "" } })]);
       const { acquire, release } = await harness();
       const lease = await acquire();
       assert.equal(lease?.sessionId, id);
       await release(id, lease.epoch, lease.headPosition);
       assert.equal(await acquire(), undefined);
-      await emit(client, id, [event({ $case: "userInterrupt", value: { sessionThreadId: "" } })]);
+      await emit(suite.client, id, [event({ $case: "userInterrupt", value: { sessionThreadId: "" } })]);
       const again = await acquire();
-      await emit(client, id, [userMessage("behind")]);
+      await emit(suite.client, id, [userMessage("behind")]);
       await release(id, again?.epoch ?? 0n, again?.headPosition);
       assert.equal((await acquire())?.sessionId, id);
     });
 
     it("going idle ends the need for a brain until new input comes", async () => {
-      const { id } = await create({ initialEvents: [userMessage("x")] });
+      const { id } = await suite.create({ initialEvents: [userMessage("x")] });
       const { acquire, release, caller } = await harness();
       const lease = await acquire();
       await emit(caller, id, [idle()], { epoch: lease?.epoch, expectedPosition: lease?.headPosition });
       await release(id, lease?.epoch ?? 0n);
       assert.equal(await acquire(), undefined);
-      await emit(client, id, [userMessage("more")]);
+      await emit(suite.client, id, [userMessage("more")]);
       assert.equal((await acquire())?.epoch, 2n);
     });
 
     it("an ended session cannot be leased", async () => {
-      const { id } = await create();
-      await client.session.archiveSession({ sessionId: id });
+      const { id } = await suite.create();
+      await suite.client.session.archiveSession({ sessionId: id });
       const { acquire } = await harness();
       await assert.rejects(acquire(id), refused("FAILED_PRECONDITION", "SESSION_ENDED"));
       await assert.rejects(acquire("sesn_none"), refused("NOT_FOUND", "SESSION_NOT_FOUND"));
@@ -258,15 +240,15 @@ export function leasesSuite(kit: () => SessionKit): void {
       const { caller } = await harness();
       const hints = caller.session.watchRunnable({});
       same((await hints.next()).value, { runnableCount: 0 });
-      const { id } = await create();
-      await emit(client, id, [userMessage("x")]);
+      const { id } = await suite.create();
+      await emit(suite.client, id, [userMessage("x")]);
       same((await hints.next()).value, { runnableCount: 1 });
       await hints.return();
     });
 
     it("without the fence there is no lease, no release and no end", async () => {
-      const { id } = await create({ initialEvents: [userMessage("x")] });
-      const { id: idleId } = await create();
+      const { id } = await suite.create({ initialEvents: [userMessage("x")] });
+      const { id: idleId } = await suite.create();
       const { acquire, release } = await harness();
       const lease = await acquire(idleId);
       await kit().sql("ganglion_owner", "ALTER FUNCTION proxy.raise_fence RENAME TO gone");
@@ -274,11 +256,14 @@ export function leasesSuite(kit: () => SessionKit): void {
       try {
         await assert.rejects(acquire(id), unavailable);
         await assert.rejects(release(idleId, lease?.epoch ?? 0n), unavailable);
-        await assert.rejects(client.session.archiveSession({ sessionId: idleId }), unavailable);
-        await assert.rejects(client.session.deleteSession({ sessionId: idleId }), (error: GanglionError) => {
-          assert.ok(error.retryAfterMs);
-          return unavailable(error);
-        });
+        await assert.rejects(suite.client.session.archiveSession({ sessionId: idleId }), unavailable);
+        await assert.rejects(
+          suite.client.session.deleteSession({ sessionId: idleId }),
+          (error: GanglionError) => {
+            assert.ok(error.retryAfterMs);
+            return unavailable(error);
+          },
+        );
       } finally {
         await kit().sql("ganglion_owner", "ALTER FUNCTION proxy.gone RENAME TO raise_fence");
       }

@@ -2,32 +2,21 @@ import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import {
   type Preview,
-  type PublishPreviewsRequest,
   WatchEventsRequest,
 } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
 import type { RunningService } from "../../../kit/start-service.ts";
-import {
-  type Caller,
-  emit,
-  event,
-  makeFixture,
-  refused,
-  type SessionKit,
-  userMessage,
-} from "../session-kit.ts";
+import { Outbox } from "../outbox.ts";
+import { emit, event, refused, type SessionKit, userMessage } from "../session-kit.ts";
+import { Suite } from "../suite.ts";
 
 /** Text as it is generated, across replicas. */
 export function previewsSuite(kit: () => SessionKit): void {
   describe("previews across replicas", function () {
     // Some start processes of their own.
     this.timeout(90_000);
-    let client: Caller;
-    let create: Awaited<ReturnType<typeof makeFixture>>["create"];
+    const suite = new Suite(kit, "previews");
     let replica: RunningService;
-    const bootId = "boot-for-previews-01";
     before(async () => {
-      client = await kit().asClient();
-      ({ create } = await makeFixture(client));
       replica = await kit().startReplica();
     });
     after(() => replica.stop());
@@ -35,13 +24,7 @@ export function previewsSuite(kit: () => SessionKit): void {
     const here = () => kit().service.listening.addr;
     const there = () => replica.listening.addr;
     const harnessAt = (address: string) => kit().as("harness", "harness-previews", address);
-    const acquire = async (sessionId: string) => {
-      const harness = await harnessAt(here());
-      await harness.session.harnessHeartbeat({ bootId, activeSessions: 0, isDraining: false });
-      const { lease } = await harness.session.acquireLease({ sessionId, bootId });
-      assert.ok(lease);
-      return lease.epoch;
-    };
+    const acquire = async (sessionId: string) => (await suite.acquire(sessionId)).epoch;
     const publish = async (sessionId: string, epoch: bigint, address: string) => {
       const outbox = new Outbox();
       const harness = await harnessAt(address);
@@ -79,10 +62,11 @@ export function previewsSuite(kit: () => SessionKit): void {
         }
       })();
       reading.catch(() => {});
-      const until = async (wanted: string) => {
-        while (!heard.includes(wanted)) await once(changed, "more");
+      const untilIt = async (holds: (heard: string[]) => boolean) => {
+        while (!holds(heard)) await once(changed, "more");
       };
-      return { heard, until, stop: () => abort.abort() };
+      const until = (wanted: string) => untilIt((words) => words.includes(wanted));
+      return { heard, until, untilIt, stop: () => abort.abort() };
     };
     const answer = (id: string) => {
       const data = { $case: "json" as const, value: Buffer.from('{"type":"text","text":"Hello"}') };
@@ -94,18 +78,17 @@ export function previewsSuite(kit: () => SessionKit): void {
     };
 
     it("text that a harness streams to one replica is heard at another one, from the first block on", async () => {
-      const { id } = await create();
+      const { id } = await suite.create();
       const epoch = await acquire(id);
       const [near, far] = [await listen(id, here()), await listen(id, there())];
-      await emit(client, id, [userMessage("go")]);
+      await emit(suite.client, id, [userMessage("go")]);
       const stream = await publish(id, epoch, here());
       stream.start("sevt_a");
       stream.text("sevt_a", "Hel");
       stream.text("sevt_a", "lo");
       await near.until("sevt_a lo");
       // Cut differently, perhaps: the beginning is told at once to who comes late.
-      while (!textOf(far.heard, "sevt_a").includes("Hello"))
-        await new Promise((resolve) => setImmediate(resolve));
+      await far.untilIt((heard) => textOf(heard, "sevt_a").includes("Hello"));
       stream.discard("sevt_a");
       await far.until("sevt_a discarded");
       stream.start("sevt_b");
@@ -121,7 +104,7 @@ export function previewsSuite(kit: () => SessionKit): void {
     });
 
     it("follows the harness to another replica, and back again", async () => {
-      const { id } = await create();
+      const { id } = await suite.create();
       const epoch = await acquire(id);
       const [near, far] = [await listen(id, here()), await listen(id, there())];
       for (const [n, address] of [here(), there(), here(), there()].entries()) {
@@ -137,7 +120,7 @@ export function previewsSuite(kit: () => SessionKit): void {
     });
 
     it("a stream that breaks makes void what was under way", async () => {
-      const { id } = await create();
+      const { id } = await suite.create();
       const epoch = await acquire(id);
       const far = await listen(id, there());
       const harness = await harnessAt(here());
@@ -157,7 +140,7 @@ export function previewsSuite(kit: () => SessionKit): void {
     });
 
     it("who comes late hears a block from its beginning, and nothing of one that is stored", async () => {
-      const { id } = await create();
+      const { id } = await suite.create();
       const epoch = await acquire(id);
       const stream = await publish(id, epoch, here());
       const near = await listen(id, here());
@@ -184,7 +167,7 @@ export function previewsSuite(kit: () => SessionKit): void {
     it("no replica dials another one without a watcher that wants previews, and none stays behind", async () => {
       const third = await kit().startReplica();
       try {
-        const { id } = await create();
+        const { id } = await suite.create();
         const epoch = await acquire(id);
         const stream = await publish(id, epoch, third.listening.addr);
         const subscriptions = () =>
@@ -210,7 +193,7 @@ export function previewsSuite(kit: () => SessionKit): void {
 
     it("a replica that is killed costs its previews only: the next stream is found", async () => {
       let third = await kit().startReplica();
-      const { id } = await create();
+      const { id } = await suite.create();
       const epoch = await acquire(id);
       const far = await listen(id, there());
       const stream = await publish(id, epoch, third.listening.addr);
@@ -229,7 +212,7 @@ export function previewsSuite(kit: () => SessionKit): void {
     });
 
     it("subscribing where nobody publishes is refused", async () => {
-      const { id } = await create();
+      const { id } = await suite.create();
       const other = await kit().as("session", "session-2");
       await assert.rejects(
         other.session.subscribePreviews({ sessionId: id }).next(),
@@ -244,29 +227,3 @@ const textOf = (heard: string[], id: string) =>
     .filter((words) => words.startsWith(`${id} `))
     .map((words) => words.slice(id.length + 1))
     .join("");
-
-/** A stream of requests that a test feeds. */
-class Outbox {
-  readonly #events = new EventEmitter();
-  readonly #queue: PublishPreviewsRequest[] = [];
-  #isOver = false;
-
-  send(request: PublishPreviewsRequest): void {
-    this.#queue.push(request);
-    this.#events.emit("more");
-  }
-
-  end(): void {
-    this.#isOver = true;
-    this.#events.emit("more");
-  }
-
-  async *stream(): AsyncGenerator<PublishPreviewsRequest> {
-    for (;;) {
-      const request = this.#queue.shift();
-      if (request) yield request;
-      else if (this.#isOver) return;
-      else await once(this.#events, "more");
-    }
-  }
-}

@@ -2,39 +2,28 @@ import assert from "node:assert/strict";
 import type { GanglionError } from "../../../../services/common/errors/ganglion-error.ts";
 import { GetEventsRequest, SortOrder } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
 import { Event } from "../../../../services/gen/ganglion/types/v1/event.ts";
-import {
-  type Caller,
-  emit,
-  event,
-  makeFixture,
-  refused,
-  refusedField,
-  type SessionKit,
-  same,
-  userMessage,
-} from "../session-kit.ts";
+import { emit, event, refused, refusedField, type SessionKit, same, userMessage } from "../session-kit.ts";
+import { Suite } from "../suite.ts";
 
 /** Slices of a log. */
 export function readSuite(kit: () => SessionKit): void {
   describe("reading", () => {
-    let client: Caller;
+    const suite = new Suite(kit, "read");
     let sessionId: string;
     before(async () => {
-      client = await kit().asClient();
-      const { create } = await makeFixture(client);
-      ({ id: sessionId } = await create());
+      ({ id: sessionId } = await suite.create());
       await emit(
-        client,
+        suite.client,
         sessionId,
         Array.from({ length: 29 }, (_, n) => userMessage(`m${n}`, `sevt_${n + 2}`)),
       );
-      await emit(client, sessionId, [
+      await emit(suite.client, sessionId, [
         event({ $case: "userInterrupt", value: { sessionThreadId: "" } }, "sevt_31"),
       ]);
     });
 
     const get = (more: Partial<GetEventsRequest>) =>
-      client.session.getEvents(GetEventsRequest.fromPartial({ sessionId, ...more }));
+      suite.client.session.getEvents(GetEventsRequest.fromPartial({ sessionId, ...more }));
     const positions = async (more: Partial<GetEventsRequest>) =>
       (await get(more)).events.map(({ position }) => Number(position));
     const range = (from: number, to: number) =>
@@ -140,11 +129,10 @@ export function readSuite(kit: () => SessionKit): void {
     });
 
     it("cuts pages by bytes, never exceeds them but for a single event, and misses nothing [B128, B046]", async () => {
-      const { create } = await makeFixture(client);
-      const { id } = await create();
+      const { id } = await suite.create();
       const kib = (n: number) => userMessage("x".repeat(n * 1024));
-      await emit(client, id, [kib(300), kib(900), kib(10), kib(10)]);
-      await emit(client, id, [kib(500), kib(500), kib(500), kib(1)]);
+      await emit(suite.client, id, [kib(300), kib(900), kib(10), kib(10)]);
+      await emit(suite.client, id, [kib(500), kib(500), kib(500), kib(1)]);
       const seen: bigint[] = [];
       for (;;) {
         const page = await get({ sessionId: id, afterPosition: seen.at(-1) ?? 0n, maxBytes: 512 * 1024 });

@@ -3,66 +3,42 @@ import { GanglionError } from "../../../../services/common/errors/ganglion-error
 import {
   GetEventsRequest,
   ListSessionsRequest,
-  type Session,
   SessionStatus,
   SortOrder,
   UpdateSessionRequest,
 } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
 import {
-  type Caller,
   emit,
-  event,
+  idle,
   json,
   makeFixture,
   refused,
   refusedField,
   type SessionKit,
   same,
+  usage,
   userMessage,
 } from "../session-kit.ts";
+import { Suite } from "../suite.ts";
 
 /** Records of sessions: make, read, list, change, end, remove. */
 export function sessionsSuite(kit: () => SessionKit): void {
   describe("sessions", () => {
-    let client: Caller;
-    let stranger: Caller;
-    let operator: Caller;
-    let fixture: Awaited<ReturnType<typeof makeFixture>>;
-    before(async () => {
-      operator = await kit().as("operator");
-      await operator.apiKeys.createApiKey({
-        keySha256: Buffer.alloc(32, 7),
-        name: "other",
-        workspaceId: "wrkspc_other",
-      });
-      client = await kit().asClient();
-      stranger = await kit().asClient("wrkspc_other");
-      fixture = await makeFixture(client);
-    });
+    const suite = new Suite(kit, "sessions");
 
-    const typesOf = async (id: string) =>
-      (await client.session.getEvents(GetEventsRequest.fromPartial({ sessionId: id }))).events.map(
-        ({ type }) => type,
-      );
-    const get = async (caller: Caller, sessionId: string): Promise<Session> => {
-      const { session } = await caller.session.getSession({ sessionId });
-      assert.ok(session);
-      return session;
-    };
-    const update = (sessionId: string, more: Partial<UpdateSessionRequest>) =>
-      client.session.updateSession(UpdateSessionRequest.fromPartial({ sessionId, ...more }));
+    const typesOf = async (id: string) => (await suite.eventsOf(id)).map(({ type }) => type);
 
     it("makes an idle session that says what it was made from", async () => {
-      const session = await fixture.create({ title: "first", metadata: { a: "1" } });
+      const session = await suite.create({ title: "first", metadata: { a: "1" } });
       assert.equal(session.status, SessionStatus.SESSION_STATUS_IDLE);
       assert.equal(session.workspaceId, "wrkspc_default");
       same([session.headPosition, session.epoch, session.leaseOwner], [1n, 0n, ""]);
       const agent = JSON.parse(Buffer.from(session.agentJson).toString());
       same(
         [agent.type, agent.id, agent.version, agent.name, agent.model.id],
-        ["agent", fixture.agent.id, 1, "tester", "claude-test"],
+        ["agent", suite.fixture.agent.id, 1, "tester", "claude-test"],
       );
-      const { events } = await client.session.getEvents(
+      const { events } = await suite.client.session.getEvents(
         GetEventsRequest.fromPartial({ sessionId: session.id }),
       );
       const body = events[0]?.body;
@@ -70,11 +46,11 @@ export function sessionsSuite(kit: () => SessionKit): void {
       same(Buffer.from(body.value.agentJson), Buffer.from(session.agentJson));
       same([body.value.title, body.value.metadata], ["first", { a: "1" }]);
       assert.equal(JSON.parse(Buffer.from(body.value.environmentJson).toString()).type, "cloud");
-      same(await get(client, session.id), session);
+      same(await suite.get(session.id), session);
     });
 
     it("begins to work at once when it is made with input", async () => {
-      const session = await fixture.create({ initialEvents: [userMessage("one"), userMessage("two")] });
+      const session = await suite.create({ initialEvents: [userMessage("one"), userMessage("two")] });
       assert.equal(session.status, SessionStatus.SESSION_STATUS_RUNNING);
       same(await typesOf(session.id), [
         "ganglion.session_created",
@@ -85,7 +61,7 @@ export function sessionsSuite(kit: () => SessionKit): void {
     });
 
     it("binds vaults, servers and model at mcp-proxy before anybody sees the session", async () => {
-      const { agent } = await client.agents.createAgent({
+      const { agent } = await suite.client.agents.createAgent({
         requestId: "",
         workspaceId: "",
         definitionJson: json({
@@ -95,7 +71,7 @@ export function sessionsSuite(kit: () => SessionKit): void {
           tools: [{ type: "mcp_toolset", mcp_server_name: "notes" }],
         }),
       });
-      const session = await fixture.create({ agentId: agent?.id ?? "", vaultIds: ["vlt_b", "vlt_a"] });
+      const session = await suite.create({ agentId: agent?.id ?? "", vaultIds: ["vlt_b", "vlt_a"] });
       const bound = kit().proxy.bound.at(-1);
       same(
         [bound?.sessionId, bound?.workspaceId, bound?.vaultIds, bound?.models],
@@ -119,12 +95,12 @@ export function sessionsSuite(kit: () => SessionKit): void {
       };
       try {
         fail("NOT_FOUND", "VAULT_NOT_FOUND");
-        await assert.rejects(fixture.create({ vaultIds: ["vlt_x"] }), (error: GanglionError) => {
+        await assert.rejects(suite.create({ vaultIds: ["vlt_x"] }), (error: GanglionError) => {
           assert.equal(error.metadata.vault_id, "vlt_x");
           return refused("FAILED_PRECONDITION", "VAULT_NOT_USABLE")(error);
         });
         fail("UNAVAILABLE", "DATABASE_UNAVAILABLE");
-        await assert.rejects(fixture.create(), refused("UNAVAILABLE", "PROXY_UNAVAILABLE"));
+        await assert.rejects(suite.create(), refused("UNAVAILABLE", "PROXY_UNAVAILABLE"));
       } finally {
         kit().proxy.failure = undefined;
       }
@@ -134,8 +110,8 @@ export function sessionsSuite(kit: () => SessionKit): void {
     it("answers a repeated request id with the same session, and refuses it with another body", async () => {
       const requestId = crypto.randomUUID();
       const metadata = { x: "1", y: "2" };
-      const first = await fixture.create({ requestId, metadata, initialEvents: [userMessage("hi")] });
-      const again = await fixture.create({
+      const first = await suite.create({ requestId, metadata, initialEvents: [userMessage("hi")] });
+      const again = await suite.create({
         requestId,
         metadata: { y: "2", x: "1" },
         initialEvents: [userMessage("hi")],
@@ -143,50 +119,52 @@ export function sessionsSuite(kit: () => SessionKit): void {
       assert.equal(again.id, first.id);
       assert.equal(again.headPosition, 3n);
       await assert.rejects(
-        fixture.create({ requestId, title: "other" }),
+        suite.create({ requestId, title: "other" }),
         refused("ALREADY_EXISTS", "ID_REUSED"),
       );
     });
 
     it("makes one session of two requests with one id at once", async () => {
       const requestId = crypto.randomUUID();
-      const made = await Promise.all([1, 2, 3, 4].map(() => fixture.create({ requestId })));
+      const made = await Promise.all([1, 2, 3, 4].map(() => suite.create({ requestId })));
       assert.equal(new Set(made.map(({ id }) => id)).size, 1);
     });
 
     it("refuses what is not there or archived", async () => {
+      await assert.rejects(suite.create({ agentId: "agent_none" }), refused("NOT_FOUND", "AGENT_NOT_FOUND"));
+      await assert.rejects(suite.create({ agentVersion: 9 }), refused("NOT_FOUND", "AGENT_NOT_FOUND"));
       await assert.rejects(
-        fixture.create({ agentId: "agent_none" }),
-        refused("NOT_FOUND", "AGENT_NOT_FOUND"),
-      );
-      await assert.rejects(fixture.create({ agentVersion: 9 }), refused("NOT_FOUND", "AGENT_NOT_FOUND"));
-      await assert.rejects(
-        fixture.create({ environmentId: "env_none" }),
+        suite.create({ environmentId: "env_none" }),
         refused("NOT_FOUND", "ENVIRONMENT_NOT_FOUND"),
       );
-      const other = await makeFixture(client);
-      await client.environments.archiveEnvironment({ environmentId: other.environment.id });
+      const other = await makeFixture(suite.client);
+      await suite.client.environments.archiveEnvironment({ environmentId: other.environment.id });
       await assert.rejects(other.create(), refused("FAILED_PRECONDITION", "ENVIRONMENT_ARCHIVED"));
-      await client.agents.archiveAgent({ agentId: other.agent.id });
+      await suite.client.agents.archiveAgent({ agentId: other.agent.id });
       await assert.rejects(other.create(), refused("FAILED_PRECONDITION", "AGENT_ARCHIVED"));
     });
 
     it("shows another workspace's session to nobody, and it looks like none at all [A140]", async () => {
-      const { id: sessionId } = await fixture.create();
-      const absent = await stranger.session.getSession({ sessionId: "sesn_absent" }).catch((error) => error);
-      const foreign = await stranger.session.getSession({ sessionId }).catch((error) => error);
+      const { id: sessionId } = await suite.create();
+      const absent = await suite.stranger.session
+        .getSession({ sessionId: "sesn_absent" })
+        .catch((error) => error);
+      const foreign = await suite.stranger.session.getSession({ sessionId }).catch((error) => error);
       assert.equal(foreign.message, absent.message);
       same([foreign.code, foreign.reason], [absent.code, absent.reason]);
       const notFound = refused("NOT_FOUND", "SESSION_NOT_FOUND");
-      await assert.rejects(emit(stranger, sessionId, [userMessage("x")]), notFound);
-      await assert.rejects(stranger.session.getEvents(GetEventsRequest.fromPartial({ sessionId })), notFound);
+      await assert.rejects(emit(suite.stranger, sessionId, [userMessage("x")]), notFound);
       await assert.rejects(
-        stranger.session.updateSession(UpdateSessionRequest.fromPartial({ sessionId, title: "x" })),
+        suite.stranger.session.getEvents(GetEventsRequest.fromPartial({ sessionId })),
         notFound,
       );
-      await assert.rejects(stranger.session.archiveSession({ sessionId }), notFound);
-      await assert.rejects(stranger.session.deleteSession({ sessionId }), notFound);
-      const watch = stranger.session.watchEvents({
+      await assert.rejects(
+        suite.stranger.session.updateSession(UpdateSessionRequest.fromPartial({ sessionId, title: "x" })),
+        notFound,
+      );
+      await assert.rejects(suite.stranger.session.archiveSession({ sessionId }), notFound);
+      await assert.rejects(suite.stranger.session.deleteSession({ sessionId }), notFound);
+      const watch = suite.stranger.session.watchEvents({
         sessionId,
         afterPosition: 0n,
         types: [],
@@ -194,22 +172,24 @@ export function sessionsSuite(kit: () => SessionKit): void {
         fromHead: false,
       });
       await assert.rejects(watch.next(), notFound);
-      const { sessions } = await stranger.session.listSessions(ListSessionsRequest.fromPartial({}));
+      const { sessions } = await suite.stranger.session.listSessions(ListSessionsRequest.fromPartial({}));
       same(sessions, []);
       await assert.rejects(
-        stranger.session.listSessions(ListSessionsRequest.fromPartial({ workspaceId: "wrkspc_default" })),
+        suite.stranger.session.listSessions(
+          ListSessionsRequest.fromPartial({ workspaceId: "wrkspc_default" }),
+        ),
         refused("NOT_FOUND", "WORKSPACE_NOT_FOUND"),
       );
       same(await typesOf(sessionId), ["ganglion.session_created"]);
-      assert.equal((await get(operator, sessionId)).id, sessionId);
+      assert.equal((await suite.get(sessionId, suite.operator)).id, sessionId);
     });
 
     it("keeps another workspace's page token inside its own workspace [A140]", async () => {
-      await Promise.all([1, 2, 3].map(() => fixture.create()));
-      const { nextPageToken } = await client.session.listSessions(
+      await Promise.all([1, 2, 3].map(() => suite.create()));
+      const { nextPageToken } = await suite.client.session.listSessions(
         ListSessionsRequest.fromPartial({ pageSize: 1 }),
       );
-      const { sessions } = await stranger.session.listSessions(
+      const { sessions } = await suite.stranger.session.listSessions(
         ListSessionsRequest.fromPartial({ pageToken: nextPageToken }),
       );
       same(sessions, []);
@@ -217,7 +197,7 @@ export function sessionsSuite(kit: () => SessionKit): void {
 
     for (const order of [SortOrder.SORT_ORDER_ASC, SortOrder.SORT_ORDER_DESC]) {
       it(`lists every session once in pages, also those of one microsecond, order ${order} [B056, M30]`, async () => {
-        const own = await makeFixture(client);
+        const own = await makeFixture(suite.client);
         const made = await Promise.all(Array.from({ length: 7 }, () => own.create()));
         await kit().sql(
           "ganglion_owner",
@@ -227,7 +207,7 @@ export function sessionsSuite(kit: () => SessionKit): void {
         const seen: string[] = [];
         let pageToken = "";
         do {
-          const page = await client.session.listSessions(
+          const page = await suite.client.session.listSessions(
             ListSessionsRequest.fromPartial({ agentId: own.agent.id, pageSize: 2, pageToken, order }),
           );
           seen.push(...page.sessions.map(({ id }) => id));
@@ -238,18 +218,18 @@ export function sessionsSuite(kit: () => SessionKit): void {
     }
 
     it("filters lists by agent, version, status, time and archive", async () => {
-      const own = await makeFixture(client);
+      const own = await makeFixture(suite.client);
       const idle = await own.create();
       const running = await own.create({ initialEvents: [userMessage("x")] });
       const gone = await own.create();
-      await client.session.archiveSession({ sessionId: gone.id });
+      await suite.client.session.archiveSession({ sessionId: gone.id });
       const list = async (more: object) => {
         const request = ListSessionsRequest.fromPartial({
           agentId: own.agent.id,
           order: SortOrder.SORT_ORDER_ASC,
           ...more,
         });
-        return (await client.session.listSessions(request)).sessions.map(({ id }) => id);
+        return (await suite.client.session.listSessions(request)).sessions.map(({ id }) => id);
       };
       same(await list({}), [idle.id, running.id]);
       same(await list({ includeArchived: true }), [idle.id, running.id, gone.id]);
@@ -260,8 +240,8 @@ export function sessionsSuite(kit: () => SessionKit): void {
     });
 
     it("refuses a page token of another order or list [A133]", async () => {
-      await Promise.all([fixture.create(), fixture.create()]);
-      const { nextPageToken } = await client.session.listSessions(
+      await Promise.all([suite.create(), suite.create()]);
+      const { nextPageToken } = await suite.client.session.listSessions(
         ListSessionsRequest.fromPartial({ pageSize: 1 }),
       );
       const bad = [
@@ -270,12 +250,12 @@ export function sessionsSuite(kit: () => SessionKit): void {
       ];
       for (const pageToken of bad) {
         await assert.rejects(
-          client.session.listSessions(ListSessionsRequest.fromPartial({ pageToken })),
+          suite.client.session.listSessions(ListSessionsRequest.fromPartial({ pageToken })),
           refusedField("page_token"),
         );
       }
       await assert.rejects(
-        client.session.listSessions(
+        suite.client.session.listSessions(
           ListSessionsRequest.fromPartial({ pageToken: nextPageToken, order: SortOrder.SORT_ORDER_ASC }),
         ),
         refusedField("page_token"),
@@ -283,13 +263,21 @@ export function sessionsSuite(kit: () => SessionKit): void {
     });
 
     it("says in the log what changed, and nothing when nothing did", async () => {
-      const { id } = await fixture.create({ title: "a", metadata: { k: "1", gone: "x" } });
-      const { session } = await update(id, { title: "b", metadataSet: { k: "2" }, metadataRemove: ["gone"] });
-      same([session?.title, session?.metadata, session?.headPosition], ["b", { k: "2" }, 2n]);
-      const repeated = await update(id, { title: "b", metadataSet: { k: "2" }, metadataRemove: ["gone"] });
-      assert.equal(repeated.session?.headPosition, 2n);
-      await update(id, { metadataRemove: ["k"] });
-      const { events } = await client.session.getEvents(
+      const { id } = await suite.create({ title: "a", metadata: { k: "1", gone: "x" } });
+      const session = await suite.update(id, {
+        title: "b",
+        metadataSet: { k: "2" },
+        metadataRemove: ["gone"],
+      });
+      same([session.title, session.metadata, session.headPosition], ["b", { k: "2" }, 2n]);
+      const repeated = await suite.update(id, {
+        title: "b",
+        metadataSet: { k: "2" },
+        metadataRemove: ["gone"],
+      });
+      assert.equal(repeated.headPosition, 2n);
+      await suite.update(id, { metadataRemove: ["k"] });
+      const { events } = await suite.client.session.getEvents(
         GetEventsRequest.fromPartial({ sessionId: id, afterPosition: 1n }),
       );
       const requestedBy = { role: 7, subject: "apikey_test" };
@@ -302,16 +290,16 @@ export function sessionsSuite(kit: () => SessionKit): void {
         ],
       );
       const many = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`k${index}`, ""]));
-      await update(id, { metadataSet: many });
-      await assert.rejects(update(id, { metadataSet: { more: "" } }), refusedField("metadata_set"));
+      await suite.update(id, { metadataSet: many });
+      await assert.rejects(suite.update(id, { metadataSet: { more: "" } }), refusedField("metadata_set"));
     });
 
     it("archives once, revokes the tokens, and then the log can only be read", async () => {
-      const { id } = await fixture.create();
-      const { session } = await client.session.archiveSession({ sessionId: id });
+      const { id } = await suite.create();
+      const { session } = await suite.client.session.archiveSession({ sessionId: id });
       assert.equal(session?.status, SessionStatus.SESSION_STATUS_TERMINATED);
       assert.ok(session?.archiveTime);
-      const again = await client.session.archiveSession({ sessionId: id });
+      const again = await suite.client.session.archiveSession({ sessionId: id });
       same(again.session, session);
       same(await typesOf(id), ["ganglion.session_created", "session.status_terminated"]);
       const [fence] = await kit().sql(
@@ -321,15 +309,15 @@ export function sessionsSuite(kit: () => SessionKit): void {
       );
       assert.equal(fence.ended, true);
       const ended = refused("FAILED_PRECONDITION", "SESSION_ENDED");
-      await assert.rejects(emit(client, id, [userMessage("late")]), ended);
-      await assert.rejects(update(id, { title: "late" }), ended);
+      await assert.rejects(emit(suite.client, id, [userMessage("late")]), ended);
+      await assert.rejects(suite.update(id, { title: "late" }), ended);
     });
 
     it("neither archives nor deletes what is running", async () => {
-      const { id: sessionId } = await fixture.create({ initialEvents: [userMessage("x")] });
+      const { id: sessionId } = await suite.create({ initialEvents: [userMessage("x")] });
       const running = refused("FAILED_PRECONDITION", "SESSION_RUNNING");
-      await assert.rejects(client.session.archiveSession({ sessionId }), running);
-      await assert.rejects(client.session.deleteSession({ sessionId }), running);
+      await assert.rejects(suite.client.session.archiveSession({ sessionId }), running);
+      await assert.rejects(suite.client.session.deleteSession({ sessionId }), running);
       const [fence] = await kit().sql("ganglion_owner", "SELECT 1 FROM proxy.fences WHERE session_id = $1", [
         sessionId,
       ]);
@@ -337,15 +325,15 @@ export function sessionsSuite(kit: () => SessionKit): void {
     });
 
     it("deletes record and log, and revokes the tokens", async () => {
-      const { id: sessionId } = await fixture.create();
-      await emit(client, sessionId, [userMessage("x")]);
-      await client.session.deleteSession({ sessionId });
+      const { id: sessionId } = await suite.create();
+      await emit(suite.client, sessionId, [userMessage("x")]);
+      await suite.client.session.deleteSession({ sessionId });
       await assert.rejects(
-        client.session.getSession({ sessionId }),
+        suite.client.session.getSession({ sessionId }),
         refused("NOT_FOUND", "SESSION_NOT_FOUND"),
       );
       await assert.rejects(
-        client.session.deleteSession({ sessionId }),
+        suite.client.session.deleteSession({ sessionId }),
         refused("NOT_FOUND", "SESSION_NOT_FOUND"),
       );
       const rows = await kit().sql(
@@ -359,38 +347,11 @@ export function sessionsSuite(kit: () => SessionKit): void {
     });
 
     it("keeps usage and stop reason of the newest turn in the record", async () => {
-      const { id: sessionId } = await fixture.create();
-      const harness = await kit().as("harness", "harness-usage");
-      await harness.session.harnessHeartbeat({
-        bootId: "boot-for-usage-0001",
-        activeSessions: 0,
-        isDraining: false,
-      });
-      const { lease } = await harness.session.acquireLease({ sessionId, bootId: "boot-for-usage-0001" });
-      const usage = event({
-        $case: "sessionUsage",
-        value: {
-          usage: {
-            inputTokens: 9_007_199_254_740_993n,
-            outputTokens: 2n,
-            cacheCreationInputTokens: 0n,
-            cacheReadInputTokens: 0n,
-            cacheCreation5mInputTokens: 0n,
-            cacheCreation1hInputTokens: 0n,
-            speed: "",
-          },
-          activeMs: 12n,
-        },
-      });
-      const idle = event({
-        $case: "sessionStatusIdle",
-        value: { stopReason: { type: 1, eventIds: [] }, stopDetails: undefined },
-      });
-      await emit(harness, sessionId, [usage, idle], {
-        epoch: lease?.epoch,
-        expectedPosition: lease?.headPosition,
-      });
-      const session = await get(client, sessionId);
+      const { id: sessionId } = await suite.create();
+      const { epoch, headPosition: expectedPosition } = await suite.acquire(sessionId);
+      const spent = usage({ inputTokens: 9_007_199_254_740_993n, outputTokens: 2n }, 12n);
+      await emit(suite.harness, sessionId, [spent, idle()], { epoch, expectedPosition });
+      const session = await suite.get(sessionId);
       assert.equal(session.usage?.inputTokens, 9_007_199_254_740_993n);
       same([session.activeMs, session.stopReason], [12n, { type: 1, eventIds: [] }]);
     });

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { EventEmitter, once } from "node:events";
 import {
   type Preview,
   type PublishPreviewsRequest,
@@ -7,30 +6,23 @@ import {
   type WatchEventsResponse,
 } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
 import type { RunningService } from "../../../kit/start-service.ts";
+import { Outbox } from "../outbox.ts";
 import {
   type Caller,
   emit,
   event,
-  makeFixture,
   refused,
   refusedField,
   type SessionKit,
   same,
   userMessage,
 } from "../session-kit.ts";
+import { Suite } from "../suite.ts";
 
 /** Streams of a log. */
 export function watchSuite(kit: () => SessionKit): void {
   describe("watching", () => {
-    let client: Caller;
-    let harness: Caller;
-    let create: Awaited<ReturnType<typeof makeFixture>>["create"];
-    const bootId = "boot-for-watch-0001";
-    before(async () => {
-      client = await kit().asClient();
-      harness = await kit().as("harness", "harness-watch");
-      ({ create } = await makeFixture(client));
-    });
+    const suite = new Suite(kit, "watch");
 
     const watch = (caller: Caller, sessionId: string, more: Partial<WatchEventsRequest> = {}) =>
       caller.session.watchEvents(WatchEventsRequest.fromPartial({ sessionId, ...more }));
@@ -49,24 +41,18 @@ export function watchSuite(kit: () => SessionKit): void {
       }
       return seen;
     };
-    const acquire = async (sessionId: string) => {
-      await harness.session.harnessHeartbeat({ bootId, activeSessions: 0, isDraining: false });
-      const { lease } = await harness.session.acquireLease({ sessionId, bootId });
-      assert.ok(lease);
-      return lease;
-    };
 
     it("begins with a checkpoint at once, then sends stored and then live events", async () => {
-      const { id } = await create();
-      await emit(client, id, [userMessage("stored")]);
-      const stream = watch(client, id);
+      const { id } = await suite.create();
+      await emit(suite.client, id, [userMessage("stored")]);
+      const stream = watch(suite.client, id);
       const first = await next(stream);
       same([first.message?.$case, first.position], ["checkpoint", 0n]);
       same(
         (await nextEvents(stream, 2)).map(({ position }) => position),
         [1n, 2n],
       );
-      await emit(client, id, [userMessage("live")]);
+      await emit(suite.client, id, [userMessage("live")]);
       same(
         (await nextEvents(stream, 1)).map(({ position }) => position),
         [3n],
@@ -75,13 +61,13 @@ export function watchSuite(kit: () => SessionKit): void {
     });
 
     it("every message carries the position to resume from [B045]", async () => {
-      const { id } = await create();
-      await emit(client, id, [userMessage("a"), userMessage("b"), userMessage("c")]);
-      const stream = watch(client, id);
+      const { id } = await suite.create();
+      await emit(suite.client, id, [userMessage("a"), userMessage("b"), userMessage("c")]);
+      const stream = watch(suite.client, id);
       await next(stream);
       const second = (await nextEvents(stream, 2))[1];
       await stream.return();
-      const resumed = watch(client, id, { afterPosition: second?.position ?? 0n });
+      const resumed = watch(suite.client, id, { afterPosition: second?.position ?? 0n });
       same(
         (await nextEvents(resumed, 2)).map(({ position }) => position),
         [3n, 4n],
@@ -90,11 +76,11 @@ export function watchSuite(kit: () => SessionKit): void {
     });
 
     it("with from_head whatever is appended after the first message is sent", async () => {
-      const { id } = await create();
-      await emit(client, id, [userMessage("old")]);
-      const stream = watch(client, id, { fromHead: true });
+      const { id } = await suite.create();
+      await emit(suite.client, id, [userMessage("old")]);
+      const stream = watch(suite.client, id, { fromHead: true });
       assert.equal((await next(stream)).position, 2n);
-      await emit(client, id, [userMessage("new")]);
+      await emit(suite.client, id, [userMessage("new")]);
       same(
         (await nextEvents(stream, 1)).map(({ position }) => position),
         [3n],
@@ -103,14 +89,15 @@ export function watchSuite(kit: () => SessionKit): void {
     });
 
     it("misses and repeats nothing across reconnects while others append [B043, B038, B046]", async () => {
-      const { id } = await create();
+      const { id } = await suite.create();
       const total = 120;
       const writers = Array.from({ length: 4 }, async (_, writer) => {
-        for (let n = 0; n < total / 4; n++) await emit(client, id, [userMessage("x", `sevt_${writer}_${n}`)]);
+        for (let n = 0; n < total / 4; n++)
+          await emit(suite.client, id, [userMessage("x", `sevt_${writer}_${n}`)]);
       });
       const seen: bigint[] = [];
       while (seen.length < total + 1) {
-        const stream = watch(client, id, { afterPosition: seen.at(-1) ?? 0n });
+        const stream = watch(suite.client, id, { afterPosition: seen.at(-1) ?? 0n });
         const want = Math.min(1 + (seen.length % 23), total + 1 - seen.length);
         seen.push(...(await nextEvents(stream, want)).map(({ position }) => position));
         await stream.return();
@@ -123,11 +110,11 @@ export function watchSuite(kit: () => SessionKit): void {
     });
 
     it("a large event reaches watchers: the hint carries an id and nothing of it [B048, M27]", async () => {
-      const { id } = await create();
-      const stream = watch(client, id, { fromHead: true });
+      const { id } = await suite.create();
+      const stream = watch(suite.client, id, { fromHead: true });
       await next(stream);
       const listener = await kit().listen("ganglion_session");
-      await emit(client, id, [userMessage("é".repeat(500_000), "sevt_large")]);
+      await emit(suite.client, id, [userMessage("é".repeat(500_000), "sevt_large")]);
       same(
         (await nextEvents(stream, 1)).map(({ id: eventId }) => eventId),
         ["sevt_large"],
@@ -139,12 +126,12 @@ export function watchSuite(kit: () => SessionKit): void {
     });
 
     it("many watchers of one session see the same, whenever they came", async () => {
-      const { id } = await create();
+      const { id } = await suite.create();
       const streams: Stream[] = [];
       const sending = (async () => {
-        for (let n = 0; n < 40; n++) await emit(client, id, [userMessage(String(n))]);
+        for (let n = 0; n < 40; n++) await emit(suite.client, id, [userMessage(String(n))]);
       })();
-      for (let n = 0; n < 8; n++) streams.push(watch(client, id));
+      for (let n = 0; n < 8; n++) streams.push(watch(suite.client, id));
       const seen = await Promise.all(streams.map((stream) => nextEvents(stream, 41)));
       await sending;
       for (const one of seen) same(one, seen[0]);
@@ -156,10 +143,10 @@ export function watchSuite(kit: () => SessionKit): void {
     });
 
     it("sends only the types asked for", async () => {
-      const { id } = await create();
-      const stream = watch(client, id, { types: ["user.interrupt"] });
+      const { id } = await suite.create();
+      const stream = watch(suite.client, id, { types: ["user.interrupt"] });
       await next(stream);
-      await emit(client, id, [
+      await emit(suite.client, id, [
         userMessage("x"),
         event({ $case: "userInterrupt", value: { sessionThreadId: "" } }),
       ]);
@@ -171,28 +158,28 @@ export function watchSuite(kit: () => SessionKit): void {
     });
 
     it("an archived session's stream ends after its last event, also for those who come later", async () => {
-      const { id } = await create();
-      const live = watch(client, id);
+      const { id } = await suite.create();
+      const live = watch(suite.client, id);
       await nextEvents(live, 1);
-      await client.session.archiveSession({ sessionId: id });
+      await suite.client.session.archiveSession({ sessionId: id });
       same(
         (await nextEvents(live, 1)).map(({ type }) => type),
         ["session.status_terminated"],
       );
       assert.equal((await live.next()).done, true);
-      const late = watch(client, id);
+      const late = watch(suite.client, id);
       await nextEvents(late, 2);
       assert.equal((await late.next()).done, true);
     });
 
     it("a deleted session's stream ends with session.deleted", async () => {
-      const { id } = await create();
-      const stream = watch(client, id, { types: ["user.message"] });
+      const { id } = await suite.create();
+      const stream = watch(suite.client, id, { types: ["user.message"] });
       await next(stream);
       // Once a live event came the watcher stands at the live end.
-      await emit(client, id, [userMessage("x")]);
+      await emit(suite.client, id, [userMessage("x")]);
       await nextEvents(stream, 1);
-      await client.session.deleteSession({ sessionId: id });
+      await suite.client.session.deleteSession({ sessionId: id });
       same(
         (await nextEvents(stream, 1)).map(({ type, position }) => [type, position]),
         [["session.deleted", 2n]],
@@ -201,30 +188,33 @@ export function watchSuite(kit: () => SessionKit): void {
     });
 
     it("refuses who is ahead of the log and who asks for two beginnings", async () => {
-      const { id } = await create();
+      const { id } = await suite.create();
       await assert.rejects(
-        watch(client, id, { afterPosition: 2n }).next(),
+        watch(suite.client, id, { afterPosition: 2n }).next(),
         refused("OUT_OF_RANGE", "POSITION_AHEAD_OF_LOG"),
       );
       await assert.rejects(
-        watch(client, id, { afterPosition: 1n, fromHead: true }).next(),
+        watch(suite.client, id, { afterPosition: 1n, fromHead: true }).next(),
         refusedField("after_position"),
       );
-      await assert.rejects(watch(client, "sesn_none").next(), refused("NOT_FOUND", "SESSION_NOT_FOUND"));
+      await assert.rejects(
+        watch(suite.client, "sesn_none").next(),
+        refused("NOT_FOUND", "SESSION_NOT_FOUND"),
+      );
     });
 
     it("passes previews to those who asked, before their event, and stores none", async () => {
-      const { id } = await create();
-      const { epoch } = await acquire(id);
-      const withPreviews = watch(client, id, { includePreviews: true, fromHead: true });
-      const without = watch(client, id, { fromHead: true });
+      const { id } = await suite.create();
+      const { epoch } = await suite.acquire(id);
+      const withPreviews = watch(suite.client, id, { includePreviews: true, fromHead: true });
+      const without = watch(suite.client, id, { fromHead: true });
       await Promise.all([next(withPreviews), next(without)]);
       // A live event says that both have reached the live end.
-      await emit(client, id, [userMessage("go")]);
+      await emit(suite.client, id, [userMessage("go")]);
       await Promise.all([nextEvents(withPreviews, 1), nextEvents(without, 1)]);
 
       const outbox = new Outbox();
-      const published = harness.session.publishPreviews(outbox.stream());
+      const published = suite.harness.session.publishPreviews(outbox.stream());
       const send = (message: Preview["message"], eventId = "sevt_answer") =>
         outbox.send({ sessionId: id, epoch, preview: { eventId, message } });
       send({ $case: "text", value: { text: "without a start" } }, "sevt_unopened");
@@ -248,7 +238,7 @@ export function watchSuite(kit: () => SessionKit): void {
         { $case: "agentMessage", value: { block, modelRequestStartId: "sevt_start", blockIndex: 0 } },
         "sevt_answer",
       );
-      await emit(harness, id, [answer], { epoch });
+      await emit(suite.harness, id, [answer], { epoch });
       same(
         (await nextEvents(withPreviews, 1)).map(({ id: eventId }) => eventId),
         ["sevt_answer"],
@@ -263,11 +253,11 @@ export function watchSuite(kit: () => SessionKit): void {
     });
 
     it("refuses previews of a brain that does not hold the lease", async () => {
-      const { id } = await create();
-      const { epoch } = await acquire(id);
+      const { id } = await suite.create();
+      const { epoch } = await suite.acquire(id);
       const message = { $case: "discarded" as const, value: {} };
       const publish = (request: Partial<PublishPreviewsRequest>) =>
-        harness.session.publishPreviews([
+        suite.harness.session.publishPreviews([
           { sessionId: id, epoch, preview: { eventId: "sevt_x", message }, ...request },
         ]);
       await publish({});
@@ -279,12 +269,12 @@ export function watchSuite(kit: () => SessionKit): void {
     it("a quiet stream still says something, for events and for work [B138]", async () => {
       const quiet = await kit().startReplica({ GANGLION_WATCH_QUIET_MS: "200" });
       try {
-        const { id } = await create();
+        const { id } = await suite.create();
         const reader = await kit().asClient("wrkspc_default", quiet.listening.addr);
         const stream = watch(reader, id, { types: ["agent.message"] });
         const first = await next(stream);
         // Nothing that was asked for happens, and the position moves all the same.
-        await emit(client, id, [userMessage("x")]);
+        await emit(suite.client, id, [userMessage("x")]);
         const kinds = new Set<string | undefined>([first.message?.$case]);
         let position = 0n;
         while (position < 2n) {
@@ -310,14 +300,14 @@ export function watchSuite(kit: () => SessionKit): void {
       after(() => replica.stop());
 
       it("an append through one replica is seen through the other at once", async () => {
-        const { id } = await create();
+        const { id } = await suite.create();
         const other = await kit().asClient("wrkspc_default", replica.listening.addr);
         const stream = watch(other, id, { fromHead: true });
         await next(stream);
-        await emit(client, id, [userMessage("first")]);
+        await emit(suite.client, id, [userMessage("first")]);
         await nextEvents(stream, 1);
         const started = performance.now();
-        await emit(client, id, [userMessage("across")]);
+        await emit(suite.client, id, [userMessage("across")]);
         same(
           (await nextEvents(stream, 1)).map(({ position }) => position),
           [3n],
@@ -328,7 +318,7 @@ export function watchSuite(kit: () => SessionKit): void {
       });
 
       it("draining ends a watch with UNAVAILABLE and where to resume", async () => {
-        const { id } = await create();
+        const { id } = await suite.create();
         const other = await kit().asClient("wrkspc_default", replica.listening.addr);
         const stream = watch(other, id);
         await nextEvents(stream, 1);
@@ -341,30 +331,4 @@ export function watchSuite(kit: () => SessionKit): void {
       });
     });
   });
-}
-
-/** A stream of requests that a test feeds. */
-class Outbox {
-  readonly #events = new EventEmitter();
-  readonly #queue: PublishPreviewsRequest[] = [];
-  #isOver = false;
-
-  send(request: PublishPreviewsRequest): void {
-    this.#queue.push(request);
-    this.#events.emit("more");
-  }
-
-  end(): void {
-    this.#isOver = true;
-    this.#events.emit("more");
-  }
-
-  async *stream(): AsyncGenerator<PublishPreviewsRequest> {
-    for (;;) {
-      const request = this.#queue.shift();
-      if (request) yield request;
-      else if (this.#isOver) return;
-      else await once(this.#events, "more");
-    }
-  }
 }
