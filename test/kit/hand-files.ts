@@ -1,12 +1,11 @@
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { accessSync, constants, existsSync, readFileSync, watch, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { AS_HANDS_ROOT, asHandsRoot } from "./as-hands-root.ts";
 import type { TestMesh } from "./mesh.ts";
 
 const WAIT_MS = 30_000;
-/** As an ordinary user with subordinate ids: the files of a hand belong to one of those, and this user may become their root. */
-const AS_OWNER = ["--user", "--map-root-user", "--map-auto", "--", "sh", "-c"];
 
 /**
  * HandFiles is a hand's work folder as its host sees it. With it a test knows that a command has begun, how often it
@@ -38,15 +37,13 @@ export class HandFiles {
   put(name: string, text = ""): void {
     const path = join(this.folder, name);
     if (this.#isOurs()) writeFileSync(path, text, { mode: 0o644 });
-    else execFileSync("unshare", [...AS_OWNER, 'cat > "$0" && chmod 644 "$0"', path], { input: text });
+    else asHandsRoot(["sh", "-c", 'cat > "$0" && chmod 644 "$0"', path], text);
   }
 
   /** Lines of a file. */
   lines(name: string): string[] {
     const path = join(this.folder, name);
-    const text = this.#isOurs()
-      ? readFileSync(path, "utf8")
-      : execFileSync("unshare", [...AS_OWNER, 'cat "$0"', path], { encoding: "utf8" });
+    const text = this.#isOurs() ? readFileSync(path, "utf8") : asHandsRoot(["cat", path]);
     return text.trimEnd().split("\n");
   }
 
@@ -61,7 +58,8 @@ export class HandFiles {
 
   async #appearsToOwner(name: string): Promise<void> {
     const wait = 'until [ -e "$0" ]; do sleep 0.05; done';
-    const child = spawn("unshare", [...AS_OWNER, wait, join(this.folder, name)], { timeout: WAIT_MS });
+    const path = join(this.folder, name);
+    const child = spawn("unshare", [...AS_HANDS_ROOT, "sh", "-c", wait, path], { timeout: WAIT_MS });
     const [code] = (await once(child, "exit")) as [number | null];
     if (code !== 0) throw new Error(`${name} never came`);
   }

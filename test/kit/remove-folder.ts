@@ -1,5 +1,5 @@
-import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
+import { asHandsRoot } from "./as-hands-root.ts";
 
 /**
  * Removes a folder with all that is in it. As an ordinary user with subordinate ids, killed hands may have left files of
@@ -10,6 +10,6 @@ export function removeFolder(path: string): void {
     rmSync(path, { recursive: true, force: true });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EACCES") throw error;
-    execFileSync("unshare", ["--user", "--map-root-user", "--map-auto", "--", "rm", "-rf", path]);
+    asHandsRoot(["rm", "-rf", path]);
   }
 }

@@ -1,10 +1,10 @@
-import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { asHandsRoot } from "../as-hands-root.ts";
 
-// Files of a hand may belong to a subordinate id: an ordinary user becomes its root to read them.
+const COUNTER = join("work", "counter");
 const READ_ALL =
-  'for f in "$0"/*/work/counter; do [ -f "$f" ] && echo "$(basename "$(dirname "$(dirname "$f")")") $(tr "\\n" " " < "$f")"; done; true';
+  'cd "$0" || exit; for hand in *; do [ -f "$hand/$1" ] && echo $hand $(cat "$hand/$1"); done; true';
 
 /**
  * HandCounters counts what commands did in hands: each appends its own word to the file `counter` of its hand. Files die
@@ -33,8 +33,9 @@ export class HandCounters {
 function readOwn(folder: string): [string, string[]][] {
   return readdirSync(folder).flatMap((hand): [string, string[]][] => {
     try {
-      return [[hand, wordsOf(readFileSync(join(folder, hand, "work", "counter"), "utf8"))]];
-    } catch {
+      return [[hand, wordsOf(readFileSync(join(folder, hand, COUNTER), "utf8"))]];
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
       // No command has counted there yet, or the hand has just been removed.
       return [];
     }
@@ -42,13 +43,7 @@ function readOwn(folder: string): [string, string[]][] {
 }
 
 function readAsRoot(folder: string): [string, string[]][] {
-  const command = ["--user", "--map-root-user", "--map-auto", "--", "sh", "-c", READ_ALL, folder];
-  const text = execFileSync("unshare", command, { encoding: "utf8" });
-  return wordsByLine(text);
-}
-
-function wordsByLine(text: string): [string, string[]][] {
-  return text
+  return asHandsRoot(["sh", "-c", READ_ALL, folder, COUNTER])
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => {
