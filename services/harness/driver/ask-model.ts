@@ -3,10 +3,10 @@ import { PART } from "../domain/proto-values.ts";
 import type { NewEvent } from "../ports/event-log.ts";
 import { type Answer, type AnswerListener, ModelError, type ModelErrorInit } from "../ports/model.ts";
 import type { DriveContext } from "./drive-context.ts";
-import { interruptSignal } from "./interrupt-signal.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
 import { newEvent } from "./new-events.ts";
 import { noteModelFailure } from "./note-model-failure.ts";
+import { stepSignal } from "./step-signal.ts";
 
 /** What one request is, beside its body. */
 export interface Asking {
@@ -29,10 +29,9 @@ export interface Asked {
  * attempt where trying again may help (B018 to B020).
  */
 export async function askModel(ctx: DriveContext, body: Buffer, asking: Asking): Promise<Asked | undefined> {
-  const interrupt = interruptSignal(ctx.log);
+  const { signal, dispose } = stepSignal(ctx);
   const startedAt = performance.now();
   const durationMs = (): bigint => BigInt(Math.round(performance.now() - startedAt));
-  const signal = AbortSignal.any([interrupt.signal, ctx.stop, ctx.signal]);
   try {
     const token = await sessionToken(ctx, signal);
     const { listener } = asking;
@@ -50,7 +49,7 @@ export async function askModel(ctx: DriveContext, body: Buffer, asking: Asking):
     await noteModelFailure(ctx, asking.spanId, asking.attempt, asModelError(error), durationMs());
     return undefined;
   } finally {
-    interrupt.dispose();
+    dispose();
   }
 }
 

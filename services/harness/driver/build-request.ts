@@ -2,7 +2,7 @@ import { contextOf } from "../domain/context/context-of.ts";
 import { type Contents, neededPayloads, payloadKey } from "../domain/payload-contents.ts";
 import { type Projection, project } from "../domain/project-request.ts";
 import type { DriveContext } from "./drive-context.ts";
-import { interruptSignal } from "./interrupt-signal.ts";
+import { stepSignal } from "./step-signal.ts";
 
 /**
  * Builds the next request. Contents that are stored beside the log are read before, so that the projection itself stays
@@ -17,14 +17,13 @@ export async function buildRequest(ctx: DriveContext): Promise<Projection | unde
     const missing = neededPayloads(turns, state).filter((ref) => !contents.has(payloadKey(ref)));
     // Nothing is awaited between the last look at the state and the request that is made of it.
     if (missing.length === 0) return project(state, contents);
-    const interrupt = interruptSignal(ctx.log);
+    const { signal, dispose } = stepSignal(ctx);
     try {
-      const signal = AbortSignal.any([interrupt.signal, ctx.stop, ctx.signal]);
       const read = await ctx.payloads.readAll(ctx.log.lease.sessionId, missing, signal);
       if (signal.aborted) return undefined;
       contents = new Map([...contents, ...read]);
     } finally {
-      interrupt.dispose();
+      dispose();
     }
   }
 }

@@ -3,7 +3,7 @@ import type { KnownTool, ToolCatalog } from "../domain/tool-catalog.ts";
 import type { AnswerBlock } from "../ports/model.ts";
 import type { JudgedCall, Verdict } from "../ports/permission-evaluator.ts";
 import type { DriveContext } from "./drive-context.ts";
-import { interruptSignal } from "./interrupt-signal.ts";
+import { stepSignal } from "./step-signal.ts";
 
 /** What is recorded with a call about its permission. */
 export interface Judgement {
@@ -23,8 +23,7 @@ export async function judgeCalls(
   catalog: ToolCatalog,
 ): Promise<Map<AnswerBlock, Judgement>> {
   const judgements = new Map<AnswerBlock, Judgement>();
-  const interrupt = interruptSignal(ctx.log);
-  const signal = AbortSignal.any([interrupt.signal, ctx.stop, ctx.signal]);
+  const { signal, dispose } = stepSignal(ctx);
   try {
     await Promise.all(
       blocks.map(async (block) => {
@@ -37,7 +36,7 @@ export async function judgeCalls(
     );
     return judgements;
   } finally {
-    interrupt.dispose();
+    dispose();
   }
 }
 

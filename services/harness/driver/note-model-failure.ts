@@ -8,10 +8,10 @@ import type { ModelError } from "../ports/model.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { consumeInput } from "./fail-turn.ts";
 import { idleAtHead } from "./idle-at-head.ts";
-import { interruptSignal } from "./interrupt-signal.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
 import { failedSpanEnd, newEvent, sessionError } from "./new-events.ts";
 import { pause } from "./pause.ts";
+import { stepSignal } from "./step-signal.ts";
 
 /**
  * Writes down that a model request failed. Where trying again may help it also says when, and waits until then with the
@@ -69,9 +69,9 @@ export async function noteModelFailure(
     ],
     ctx.traceparent,
   );
-  const interrupt = interruptSignal(ctx.log);
-  await pause(delayMs, AbortSignal.any([interrupt.signal, ctx.stop, ctx.signal]));
-  interrupt.dispose();
+  const { signal, dispose } = stepSignal(ctx);
+  await pause(delayMs, signal);
+  dispose();
 }
 
 function timestampIn(ms: number): { seconds: bigint; nanos: number } {

@@ -8,11 +8,11 @@ import { sha256 } from "../domain/sha256.ts";
 import type { NewEvent } from "../ports/event-log.ts";
 import type { McpTool } from "../ports/mcp-servers.ts";
 import type { DriveContext } from "./drive-context.ts";
-import { interruptSignal } from "./interrupt-signal.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
 import { newEvent, sessionError, statusRunning } from "./new-events.ts";
 import { orStop } from "./or-stop.ts";
 import { pause } from "./pause.ts";
+import { stepSignal } from "./step-signal.ts";
 
 const TRIES = 2;
 
@@ -22,8 +22,7 @@ const TRIES = 2;
  * again when the session next begins to run.
  */
 export async function resolveTools(ctx: DriveContext, servers: readonly string[]): Promise<void> {
-  const interrupt = interruptSignal(ctx.log);
-  const signal = AbortSignal.any([interrupt.signal, ctx.stop, ctx.signal]);
+  const { signal, dispose } = stepSignal(ctx);
   try {
     const listed = servers.map((server) => listTools(ctx, server, signal));
     for (const list of listed) list.catch(() => {});
@@ -31,7 +30,7 @@ export async function resolveTools(ctx: DriveContext, servers: readonly string[]
     const events = (await Promise.all(listed)).flat();
     if (events.length > 0) await ctx.log.append(events, ctx.traceparent);
   } finally {
-    interrupt.dispose();
+    dispose();
   }
 }
 

@@ -3,10 +3,10 @@ import type { Call } from "../domain/session-state.ts";
 import type { NewEvent } from "../ports/event-log.ts";
 import { callMcpTool } from "./call-mcp-tool.ts";
 import type { DriveContext } from "./drive-context.ts";
-import { interruptSignal } from "./interrupt-signal.ts";
 import { statusRunning } from "./new-events.ts";
 import { readOwnLog } from "./read-own-log.ts";
 import { runInHand } from "./run-in-hand.ts";
+import { stepSignal } from "./step-signal.ts";
 
 /**
  * Runs calls at once and appends their results in call order, each as soon as all before it are in (B014). Returns
@@ -15,9 +15,9 @@ import { runInHand } from "./run-in-hand.ts";
  */
 export async function runCalls(ctx: DriveContext, calls: readonly Call[]): Promise<void> {
   if (ctx.log.state.status !== "running") await ctx.log.append([statusRunning()], ctx.traceparent);
-  const interrupt = interruptSignal(ctx.log);
+  const step = stepSignal(ctx);
   const over = new AbortController();
-  const signal = AbortSignal.any([interrupt.signal, ctx.stop, ctx.signal, over.signal]);
+  const signal = AbortSignal.any([step.signal, over.signal]);
   const results: (NewEvent | undefined)[] = calls.map(() => undefined);
   try {
     const running = calls.map(async (call, i) => {
@@ -40,6 +40,6 @@ export async function runCalls(ctx: DriveContext, calls: readonly Call[]): Promi
     }
   } finally {
     over.abort();
-    interrupt.dispose();
+    step.dispose();
   }
 }
