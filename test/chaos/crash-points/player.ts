@@ -8,7 +8,6 @@ import { AgentServiceService } from "../../../services/gen/ganglion/agent/v1/age
 import { EnvironmentServiceService } from "../../../services/gen/ganglion/agent/v1/environment_service.ts";
 import {
   CreateSessionRequest,
-  GetEventsRequest,
   PutPayloadRequest,
   PutPayloadRequest_Header,
   SessionServiceService,
@@ -20,6 +19,7 @@ import { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
 import { VaultServiceService } from "../../../services/gen/ganglion/vault/v1/vault_service.ts";
 import type { CrashMesh } from "../../kit/crash/crash-mesh.ts";
 import type { CrashWorld } from "../../kit/crash/crash-world.ts";
+import { readLog } from "../../kit/read-log.ts";
 import { AGENTS, type AgentName, METADATA } from "./agents.ts";
 
 const MODEL = "claude-opus-5-5";
@@ -127,8 +127,12 @@ export class Player {
   }
 
   /** Appends events together, once; returns the last one's position. */
-  async emitAll(sessionId: string, bodies: readonly Body[]): Promise<bigint> {
-    const events = bodies.map((body): Event => ({ ...Event.fromPartial({ id: newId("sevt") }), body }));
+  emitAll(sessionId: string, bodies: readonly Body[]): Promise<bigint> {
+    return this.append(sessionId, bodies.map(newEvent));
+  }
+
+  /** Appends events under the ids that they have; returns the last one's position. */
+  async append(sessionId: string, events: Event[]): Promise<bigint> {
     const request = { sessionId, events, expectedPosition: undefined, epoch: undefined };
     const { stored } = await this.#insist(() => this.#sessions.emitEvents(request));
     return stored.at(-1)?.position ?? 0n;
@@ -239,16 +243,8 @@ export class Player {
   }
 
   /** The session's whole log. */
-  async log(sessionId: string): Promise<Event[]> {
-    const events: Event[] = [];
-    for (let hasMore = true; hasMore; ) {
-      const afterPosition = events.at(-1)?.position ?? 0n;
-      const request = GetEventsRequest.fromPartial({ sessionId, afterPosition, limit: 1000 });
-      const page = await this.#insist(() => this.#sessions.getEvents(request));
-      events.push(...page.events);
-      hasMore = page.hasMore;
-    }
-    return events;
+  log(sessionId: string): Promise<Event[]> {
+    return readLog(sessionId, (request) => this.#insist(() => this.#sessions.getEvents(request)));
   }
 
   /** Closes the client. */
@@ -267,6 +263,11 @@ export class Player {
       }
     }
   }
+}
+
+/** An event with an id of its own. */
+export function newEvent(body: Body): Event {
+  return { ...Event.fromPartial({ id: newId("sevt") }), body };
 }
 
 /** A user's message. */

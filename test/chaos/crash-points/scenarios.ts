@@ -3,13 +3,15 @@ import { randomUUID } from "node:crypto";
 import type { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
 import { script } from "../../kit/stage.ts";
 import type { AgentName } from "./agents.ts";
-import { type Player, textBlock, userMessage } from "./player.ts";
+import { newEvent, type Player, textBlock, userMessage } from "./player.ts";
 
 const REQUIRES_ACTION = 2;
 const ALLOW = 1;
 const HAND_OR_END = new Set(["ganglion.hand_provisioned", "session.status_idle"]);
 const CALL_OR_END = new Set(["agent.mcp_tool_use", "session.status_idle"]);
 const COUNT = "mcp__counter__count";
+/** Longer than the time between two looks of any process while a session is busy. */
+const SLOW_MS = 6_500;
 
 /** A session that is played while something dies. Tools say with a word of their own what they did. */
 export interface Scenario {
@@ -142,6 +144,19 @@ export const SCENARIOS: readonly Scenario[] = [
     },
   },
   {
+    name: "many at once",
+    agent: "bare",
+    play: async (player, sessionId) => {
+      // Those that come while the first is being stored are stored together; all are sent once more.
+      const events = Array.from({ length: 8 }, () => newEvent(userMessage("scenario: plain words=5")));
+      const appended = () => Promise.all(events.map((event) => player.append(sessionId, [event])));
+      const positions = await appended();
+      assert.deepEqual(await appended(), positions, "the same events, at the same positions");
+      const last = positions.toSorted((one, other) => Number(one - other)).at(-1);
+      await player.idleAfter(sessionId, last ?? 0n);
+    },
+  },
+  {
     name: "ending",
     agent: "bare",
     play: async (player) => {
@@ -163,6 +178,13 @@ export const SCENARIOS: readonly Scenario[] = [
       await player.killBrain(sessionId);
       await Promise.all(["mcp-proxy-1", "sandbox-1"].map((name) => player.mesh.process(name).kill()));
       await player.idleAfter(sessionId, said);
+    },
+  },
+  {
+    name: "slow tool",
+    agent: "free",
+    play: async (player, sessionId, words) => {
+      await player.turn(sessionId, script([{ calls: [mcpCall(words, SLOW_MS)] }, { text: "At last." }]));
     },
   },
 ];

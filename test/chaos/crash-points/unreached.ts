@@ -1,10 +1,12 @@
-/** Points that no canonical session comes by, and why. */
+/** Points that no canonical session comes by, or not each time, and why. */
 export interface Unreached {
   /** A point, or a beginning with "*" behind it, or in the middle for one part of it. */
   readonly points: string;
   readonly why: string;
-  /** Some runs come by: then they die there too. */
+  /** Some runs come by: then they die there too, and the run says how many did. */
   readonly isByChance?: true;
+  /** The session that surely comes by, where others do so by chance. */
+  readonly surelyIn?: string;
 }
 
 const NOBODY = "asked by operators and probers: nothing of a session";
@@ -17,6 +19,8 @@ const REPLICAS = "needs a second replica of the same service; test/chaos/session
 const LARGE = "needs a result of megabytes; test/contract/harness has one";
 const FAULT = "a hand that cannot be cleaned up; test/contract/sandbox has one";
 const RACE = "which way two processes meet is chance";
+const LOST = "a host is asked again when its answer, or the brain that asked, was lost";
+const LOOK = "is done every few seconds while a session is busy: most are over before";
 
 /** The list: whatever is neither reached nor here fails, and so does what is here and reached. */
 export const UNREACHED: readonly Unreached[] = [
@@ -31,6 +35,9 @@ export const UNREACHED: readonly Unreached[] = [
   { points: "session.serve.SessionService.ListSessions.*", why: NOBODY },
   { points: "session.pg.read_desc.*", why: NOBODY },
   { points: "session.pg.read_position.*", why: NOBODY },
+  { points: "session.pg.lease_lock.*", why: NOBODY },
+  { points: "mcp-proxy.serve.BindingService.EndBinding.*", why: NOBODY },
+  { points: "mcp-proxy.pg.raise_fence.*", why: NOBODY },
   { points: "mcp-proxy.serve.VaultService.*", why: VAULTS },
   { points: "mcp-proxy.pg.*_credential.*", why: VAULTS },
   { points: "mcp-proxy.pg.is_destination_taken.*", why: VAULTS },
@@ -68,28 +75,23 @@ export const UNREACHED: readonly Unreached[] = [
   { points: "*.SessionService.SubscribePreviews*", why: REPLICAS, isByChance: true },
   { points: "session.pg.preview_find.*", why: REPLICAS, isByChance: true },
   { points: "mcp-proxy.pg.ask_to_cancel.*", why: REPLICAS, isByChance: true },
-  { points: "mcp-proxy.pg.raise_fence.*", why: REPLICAS, isByChance: true },
-  { points: "mcp-proxy.serve.BindingService.EndBinding.*", why: REPLICAS, isByChance: true },
   { points: "harness.*.McpProxyService.ReadCall", why: LARGE },
   { points: "mcp-proxy.serve.McpProxyService.ReadCall.*", why: LARGE },
   { points: "harness.*.SessionService.PutPayload", why: LARGE },
   { points: "session.pg.payload_discard.*", why: LARGE },
   { points: "sandbox.hand.receive.unclean", why: FAULT },
-  { points: "session.pg.append_many.*", why: RACE, isByChance: true },
-  { points: "session.pg.append_state.*", why: RACE, isByChance: true },
-  { points: "session.pg.append_stored.*", why: RACE, isByChance: true },
+  { points: "session.pg.append_many.*", why: RACE, surelyIn: "many at once" },
+  { points: "session.pg.append_state.*", why: RACE, surelyIn: "many at once" },
+  { points: "session.pg.append_stored.*", why: RACE, surelyIn: "many at once" },
+  { points: "session.pg.lease_free.*", why: RACE, surelyIn: "recovery" },
   { points: "session.pg.checkpoint_state.*", why: RACE, isByChance: true },
-  { points: "session.pg.lease_lock.*", why: RACE, isByChance: true },
-  { points: "session.pg.lease_free.*", why: RACE, isByChance: true },
-  { points: "session.pg.lease_count.*", why: RACE, isByChance: true },
   { points: "mcp-proxy.pg.take_over_call.*", why: RACE, isByChance: true },
-  { points: "mcp-proxy.pg.find_fences.*", why: RACE, isByChance: true },
-  { points: "session.pg.read_heads.*", why: RACE, isByChance: true },
-  { points: "*.McpProxyService.GetCall*", why: RACE, isByChance: true },
-  { points: "mcp-proxy.pg.find_call.*", why: RACE, isByChance: true },
-  { points: "sandbox.serve.SandboxService.GetExecution.*", why: RACE, isByChance: true },
-  { points: "harness.*.SandboxService.GetExecution", why: RACE, isByChance: true },
-  { points: "*.McpProxyService.CancelCall*", why: RACE, isByChance: true },
+  { points: "mcp-proxy.pg.find_fences.*", why: LOOK, surelyIn: "slow tool" },
+  { points: "session.pg.read_heads.*", why: LOOK, surelyIn: "slow tool" },
+  { points: "*.McpProxyService.GetCall*", why: LOST, surelyIn: "interrupt" },
+  { points: "mcp-proxy.pg.find_call.*", why: LOST, surelyIn: "interrupt" },
+  { points: "*.SandboxService.GetExecution*", why: LOST, surelyIn: "interrupt" },
+  { points: "*.McpProxyService.CancelCall*", why: LOST, surelyIn: "interrupt" },
 ];
 
 /** Whether an entry means a point. */
