@@ -1,6 +1,7 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type { GetEventsResponse } from "../../gen/ganglion/session/v1/session_service.ts";
 import { Event } from "../../gen/ganglion/types/v1/event.ts";
+import { payloadKey } from "../domain/payload-contents.ts";
 import { pause } from "../driver/pause.ts";
 import type { AppendOptions, EventLog, HeldLease, NewEvent } from "../ports/event-log.ts";
 import { BytesCache } from "./bytes-cache.ts";
@@ -97,7 +98,7 @@ export function createGrpcEventLog(client: SessionClient): EventLog {
     },
 
     async readPayload(sessionId, ref, signal) {
-      const key = Buffer.from(ref.sha256).toString("hex");
+      const key = payloadKey(ref);
       const known = payloads.get(key);
       if (known) return known;
       const bytes = await untilAnswered(signal, () => readPayload(client, sessionId, ref, signal));

@@ -1,13 +1,12 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import { newId } from "../../common/ids/new-id.ts";
-import { chosenStrategy, contextOf } from "../domain/context/context-of.ts";
+import { contextOf } from "../domain/context/context-of.ts";
 import { keepsPromise } from "../domain/context/keeps-promise.ts";
 import { FAILURES } from "../domain/failures.ts";
 import type { Projection } from "../domain/project-request.ts";
 import { PURPOSE } from "../domain/proto-values.ts";
 import { sha256 } from "../domain/sha256.ts";
 import { toolCatalog } from "../domain/tool-catalog.ts";
-import type { NewEvent } from "../ports/event-log.ts";
 import { type AnswerListener, ModelError } from "../ports/model.ts";
 import { answerEvents, previewType } from "./answer-events.ts";
 import { askModel, spanEnd } from "./ask-model.ts";
@@ -17,7 +16,7 @@ import type { DriveContext } from "./drive-context.ts";
 import { failTurn } from "./fail-turn.ts";
 import { judgeCalls } from "./judge-calls.ts";
 import { LeaseLost } from "./lease-lost.ts";
-import { newEvent } from "./new-events.ts";
+import { spanStart } from "./new-events.ts";
 import { noteModelFailure } from "./note-model-failure.ts";
 
 /**
@@ -48,12 +47,21 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
     }
   }
   const catalog = toolCatalog(log.state);
-  const span = spanStart(ctx, request, attempt);
+  const { body, stablePrefix } = request;
+  const span = spanStart(log.state, {
+    purpose: PURPOSE.TURN,
+    consumedPosition: log.state.position,
+    attempt,
+    requestSha256: sha256(body),
+    ...(stablePrefix
+      ? { stablePrefixBytes: BigInt(stablePrefix.length), stablePrefixSha256: sha256(stablePrefix) }
+      : {}),
+  });
   await beginRequest(ctx, span);
 
   const ids = new Map<number, string>();
   const shown = new Set<string>();
-  const asked = await askModel(ctx, request.body, {
+  const asked = await askModel(ctx, body, {
     spanId: span.id,
     attempt,
     listener: previewListener(ctx, ids, shown),
@@ -85,22 +93,6 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
 
 // The log looked at what it was given and will not take it, however often it is tried.
 const REFUSALS = new Set(["INVALID_ARGUMENT", "RESOURCE_EXHAUSTED"]);
-
-function spanStart(ctx: DriveContext, { body, stablePrefix }: Projection, attempt: number): NewEvent {
-  return newEvent({
-    $case: "spanModelRequestStart",
-    value: {
-      consumedPosition: ctx.log.state.position,
-      model: ctx.log.state.agent?.model.id ?? "",
-      contextStrategy: chosenStrategy(ctx.log.state).name,
-      requestSha256: sha256(body),
-      attempt,
-      purpose: PURPOSE.TURN,
-      stablePrefixBytes: BigInt(stablePrefix?.length ?? 0),
-      stablePrefixSha256: stablePrefix ? sha256(stablePrefix) : Buffer.alloc(0),
-    },
-  });
-}
 
 function previewListener(ctx: DriveContext, ids: Map<number, string>, shown: Set<string>): AnswerListener {
   return {

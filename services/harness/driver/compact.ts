@@ -1,15 +1,13 @@
-import { chosenStrategy } from "../domain/context/context-of.ts";
 import type { CompactionPlan } from "../domain/context/plan-compaction.ts";
 import { projectCompaction, summaryWithoutModel } from "../domain/context/project-compaction.ts";
 import { PURPOSE } from "../domain/proto-values.ts";
 import { sha256 } from "../domain/sha256.ts";
 import { textBlock } from "../domain/text-block.ts";
-import type { NewEvent } from "../ports/event-log.ts";
 import type { Answer } from "../ports/model.ts";
 import { askModel, spanEnd } from "./ask-model.ts";
 import { beginRequest } from "./begin-request.ts";
 import type { DriveContext } from "./drive-context.ts";
-import { newEvent } from "./new-events.ts";
+import { newEvent, spanStart } from "./new-events.ts";
 
 /**
  * Has the model summarise older turns and appends the summary together with the end of its request, so that there is all
@@ -20,7 +18,12 @@ export async function compact(ctx: DriveContext, plan: CompactionPlan, attempt: 
   const { state } = ctx.log;
   const body = projectCompaction(state, plan);
   const fallback = summaryWithoutModel(state, plan);
-  const span = spanStart(ctx, body, attempt);
+  const span = spanStart(state, {
+    purpose: PURPOSE.COMPACTION,
+    consumedPosition: 0n,
+    attempt,
+    requestSha256: sha256(body),
+  });
   await beginRequest(ctx, span);
   const asked = await askModel(ctx, body, { spanId: span.id, attempt, listener: SILENT });
   if (!asked) return;
@@ -41,22 +44,6 @@ export async function compact(ctx: DriveContext, plan: CompactionPlan, attempt: 
 const SILENT = { onBlockStart: () => {}, onText: () => {} };
 // The log takes 1 MiB in one event, and a summary of that size would be none.
 const MAX_CHARS = 100_000;
-
-function spanStart(ctx: DriveContext, body: Buffer, attempt: number): NewEvent {
-  return newEvent({
-    $case: "spanModelRequestStart",
-    value: {
-      consumedPosition: 0n,
-      model: ctx.log.state.agent?.model.id ?? "",
-      contextStrategy: chosenStrategy(ctx.log.state).name,
-      requestSha256: sha256(body),
-      attempt,
-      purpose: PURPOSE.COMPACTION,
-      stablePrefixBytes: 0n,
-      stablePrefixSha256: Buffer.alloc(0),
-    },
-  });
-}
 
 /** The text of an answer; calls in it are ignored. One that was cut at the token limit is better than none. */
 function summaryOf({ blocks, stopReason }: Answer): string {

@@ -1,11 +1,10 @@
-import { chosenStrategy } from "../domain/context/context-of.ts";
 import type { Failure } from "../domain/failures.ts";
 import { PURPOSE, RETRY, STOP } from "../domain/proto-values.ts";
 import type { Call } from "../domain/session-state.ts";
 import type { NewEvent } from "../ports/event-log.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { idleAtHead } from "./idle-at-head.ts";
-import { callResult, failedSpanEnd, newEvent, sessionError } from "./new-events.ts";
+import { callResult, failedSpanEnd, sessionError, spanStart } from "./new-events.ts";
 import { unknown } from "./run-in-hand.ts";
 
 /**
@@ -37,18 +36,6 @@ export function consumeInput(
   reason: string,
   upTo: bigint = ctx.log.state.position,
 ): NewEvent[] {
-  const start = newEvent({
-    $case: "spanModelRequestStart",
-    value: {
-      consumedPosition: upTo,
-      model: ctx.log.state.agent?.model.id || "unknown",
-      contextStrategy: chosenStrategy(ctx.log.state).name,
-      requestSha256: Buffer.alloc(0),
-      attempt: 1,
-      purpose: PURPOSE.TURN,
-      stablePrefixBytes: 0n,
-      stablePrefixSha256: Buffer.alloc(0),
-    },
-  });
+  const start = spanStart(ctx.log.state, { purpose: PURPOSE.TURN, consumedPosition: upTo, attempt: 1 });
   return [start, failedSpanEnd(start.id, reason)];
 }

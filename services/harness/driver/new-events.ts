@@ -3,10 +3,12 @@ import type { PayloadRef } from "../../gen/ganglion/types/v1/content.ts";
 import type {
   SessionError_RetryStatus,
   SpanModelRequestEnd,
+  SpanModelRequestStart,
   StopDetails,
   StopReason_Type,
 } from "../../gen/ganglion/types/v1/event.ts";
 import { capForLog } from "../domain/cap-output.ts";
+import { chosenStrategy } from "../domain/context/context-of.ts";
 import type { Failure } from "../domain/failures.ts";
 import type { Call, CallResult, SessionState } from "../domain/session-state.ts";
 import type { NewEvent } from "../ports/event-log.ts";
@@ -84,6 +86,25 @@ export function sessionError(
   return newEvent({
     $case: "sessionError",
     value: { errorType, message, part, reason, retryStatus, mcpServerName },
+  });
+}
+
+/** What a request is; one that is never sent has neither a digest nor a promise. */
+export type RequestFacts = Pick<SpanModelRequestStart, "purpose" | "consumedPosition" | "attempt"> &
+  Partial<Pick<SpanModelRequestStart, "requestSha256" | "stablePrefixBytes" | "stablePrefixSha256">>;
+
+/** The beginning of a model request. */
+export function spanStart(state: SessionState, facts: RequestFacts): NewEvent {
+  return newEvent({
+    $case: "spanModelRequestStart",
+    value: {
+      requestSha256: Buffer.alloc(0),
+      stablePrefixBytes: 0n,
+      stablePrefixSha256: Buffer.alloc(0),
+      ...facts,
+      model: state.agent?.model.id || "unknown",
+      contextStrategy: chosenStrategy(state).name,
+    },
   });
 }
 
