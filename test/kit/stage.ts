@@ -19,6 +19,8 @@ const MODEL = "claude-opus-5-5";
 export interface StageOptions {
   /** Let the mesh run the scripted model as a part of its own; there is no journal of it then. */
   readonly ownModel?: boolean;
+  /** Further hosts (host:port) whose MCP servers sessions may reach over plain HTTP. */
+  readonly httpHosts?: readonly string[];
   /** Further arguments of `ganglion up`. */
   readonly upArgs?: readonly string[];
 }
@@ -50,14 +52,14 @@ export class Stage {
   }
 
   /** Starts everything. */
-  static async start({ ownModel = false, upArgs = [] }: StageOptions = {}): Promise<Stage> {
+  static async start({ ownModel = false, httpHosts = [], upArgs = [] }: StageOptions = {}): Promise<Stage> {
     const mcp = await startMcpUpstream();
     const model = ownModel ? undefined : await startScriptedModel();
     const mesh = await TestMesh.start({
       args: [
         ...(model ? ["--scripted-model-url", model.url] : ["--scripted-model"]),
         ...upArgs,
-        ...["--allow-http-hosts", new URL(mcp.url).host],
+        ...["--allow-http-hosts", [new URL(mcp.url).host, ...httpHosts].join()],
       ],
     });
     const stage = new Stage(mesh, mcp, model);
