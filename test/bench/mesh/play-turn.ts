@@ -47,7 +47,8 @@ export function createdAtMs({ createTime }: Event): number {
   return Number(createTime.seconds) * 1000 + createTime.nanos / 1e6;
 }
 
-function userMessage(text: string): Event {
+/** A user.message without an id. */
+export function userMessage(text: string): Event {
   const data = { $case: "json" as const, value: Buffer.from(JSON.stringify({ type: "text", text })) };
   return Event.fromPartial({
     body: { $case: "userMessage", value: { content: [{ type: "text", data }] } },

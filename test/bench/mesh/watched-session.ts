@@ -3,8 +3,8 @@ import {
   SessionServiceService,
   type WatchEventsResponse,
 } from "../../../services/gen/ganglion/session/v1/session_service.ts";
-import { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
 import type { Door } from "../stands/create-sessions.ts";
+import { createdAtMs, userMessage } from "./play-turn.ts";
 
 const TURN_TIMEOUT_MS = 30_000;
 
@@ -43,19 +43,7 @@ export class WatchedSession {
   /** Sends a user.message and follows the turn to its end. */
   async say(text: string): Promise<Turn> {
     const storedAt = new Map<string, number>();
-    const message = Event.fromPartial({
-      body: {
-        $case: "userMessage",
-        value: {
-          content: [
-            {
-              type: "text",
-              data: { $case: "json", value: Buffer.from(JSON.stringify({ type: "text", text })) },
-            },
-          ],
-        },
-      },
-    });
+    const message = userMessage(text);
     const begun = performance.now();
     const sentAt = performance.timeOrigin + begun;
     let firstTextMs = Number.NaN;
@@ -69,10 +57,8 @@ export class WatchedSession {
         firstTextMs = performance.now() - begun;
       }
       if (part?.$case !== "event") continue;
-      const { type, createTime } = part.value;
-      if (createTime && !storedAt.has(type)) {
-        storedAt.set(type, Number(createTime.seconds) * 1000 + createTime.nanos / 1e6);
-      }
+      const { type } = part.value;
+      if (!storedAt.has(type)) storedAt.set(type, createdAtMs(part.value));
       if (type === "session.error") throw new Error(`session ${this.#sessionId} failed in a turn`);
       if (type === "session.status_idle") break;
     }
