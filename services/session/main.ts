@@ -136,7 +136,7 @@ const remotePreviews: RemotePreviews = new RemotePreviews({
 const apiKeys = new PgApiKeyStore(database);
 const payloads = new PgPayloadStore(database);
 const sessions = new PgSessionStore(database, actor);
-const housekeeping = new Housekeeping(payloads);
+const housekeeping = new Housekeeping(payloads, log);
 
 const deps: Deps = {
   log: logStore,

@@ -1,3 +1,4 @@
+import type { Logger } from "../../common/log/create-logger.ts";
 import type { PayloadStore } from "../ports/payload-store.ts";
 
 const PERIOD_MS = 10 * 60_000;
@@ -5,11 +6,13 @@ const PERIOD_MS = 10 * 60_000;
 /** Now and then removes what nobody will miss: content older than a day that no event names. */
 export class Housekeeping {
   readonly #payloads: Pick<PayloadStore, "removeOld">;
+  readonly #log: Logger;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(payloads: Pick<PayloadStore, "removeOld">) {
+  constructor(payloads: Pick<PayloadStore, "removeOld">, log: Logger) {
     this.#payloads = payloads;
+    this.#log = log;
     this.#schedule();
   }
 
@@ -17,8 +20,9 @@ export class Housekeeping {
   async clean(): Promise<void> {
     try {
       while (!this.#isClosed && (await this.#payloads.removeOld()) > 0);
-    } catch {
-      // The database is away; another time.
+    } catch (error) {
+      // Most likely the database is away. If it is something else, the tables grow: somebody should see it.
+      this.#log.warn({ err: error }, "old content could not be removed; another time");
     }
   }
 

@@ -2,6 +2,7 @@ import { newId } from "../../common/ids/new-id.ts";
 import type { Preview } from "../../gen/ganglion/session/v1/session_service.ts";
 import { Event } from "../../gen/ganglion/types/v1/event.ts";
 import type { LogStore } from "../ports/log-store.ts";
+import { keepNewest } from "./keep-newest.ts";
 import type { Watcher } from "./watcher.ts";
 
 const PAGE_EVENTS = 200;
@@ -128,20 +129,11 @@ export class SessionFeed {
 
   #hand(events: readonly Event[], bytesEach: number): void {
     for (const event of events) {
-      this.#remember(event.id);
+      this.#recentIds.add(event.id);
       this.#position = event.position;
       for (const watcher of this.#watchers) watcher.event(event, bytesEach);
     }
-  }
-
-  #remember(id: string): void {
-    this.#recentIds.add(id);
-    if (this.#recentIds.size > REMEMBERED_IDS) {
-      for (const oldest of this.#recentIds) {
-        this.#recentIds.delete(oldest);
-        break;
-      }
-    }
+    keepNewest(this.#recentIds, REMEMBERED_IDS);
   }
 
   #finish(isDeleted: boolean): void {

@@ -1,6 +1,7 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type { Preview, WatchEventsResponse } from "../../gen/ganglion/session/v1/session_service.ts";
 import type { Event } from "../../gen/ganglion/types/v1/event.ts";
+import { keepNewest } from "./keep-newest.ts";
 
 const MAX_MESSAGES = 1_000;
 const MAX_BYTES = 4 << 20;
@@ -66,7 +67,10 @@ export class Watcher {
     if (event.position <= this.#position) return;
     this.#position = event.position;
     this.#open.delete(event.id);
-    if (this.hasPreviews) this.#remember(event.id);
+    if (this.hasPreviews) {
+      this.#stored.add(event.id);
+      keepNewest(this.#stored, REMEMBERED_IDS);
+    }
     if (this.wants(event.type)) {
       this.#push({ position: event.position, message: { $case: "event", value: event } }, bytes);
     }
@@ -80,6 +84,8 @@ export class Watcher {
     if (kind === "start") {
       if (isCrowded || this.#open.has(preview.eventId) || this.#stored.has(preview.eventId)) return;
       this.#open.add(preview.eventId);
+      // Who subscribed for another replica is told of no stored event: nothing else ends a block here.
+      keepNewest(this.#open, REMEMBERED_IDS);
     } else if (!this.#open.has(preview.eventId)) {
       return;
     } else if (kind === "discarded") {
@@ -142,14 +148,6 @@ export class Watcher {
       signal.removeEventListener("abort", stop);
       this.#wake = undefined;
     });
-  }
-
-  #remember(eventId: string): void {
-    this.#stored.add(eventId);
-    for (const oldest of this.#stored) {
-      if (this.#stored.size <= REMEMBERED_IDS) break;
-      this.#stored.delete(oldest);
-    }
   }
 
   #push(message: WatchEventsResponse, bytes: number): void {

@@ -1,8 +1,10 @@
 import type { Preview } from "../../gen/ganglion/session/v1/session_service.ts";
+import { keepNewest } from "../live/keep-newest.ts";
 import { Watcher } from "../live/watcher.ts";
 
-// What is kept of blocks under way, for those who come late.
-const MAX_OPEN = 8;
+/** Blocks of a stream that are kept as under way. */
+export const MAX_OPEN = 8;
+// What is kept of each, for those who come late.
 const MAX_TEXT = 65_536;
 
 interface OpenBlock {
@@ -86,10 +88,7 @@ export class Publication {
   #remember({ eventId, message }: Preview): void {
     if (message?.$case === "start") {
       this.#open.set(eventId, { eventType: message.value.eventType, text: "" });
-      for (const oldest of this.#open.keys()) {
-        if (this.#open.size <= MAX_OPEN) break;
-        this.#open.delete(oldest);
-      }
+      keepNewest(this.#open, MAX_OPEN);
     } else if (message?.$case === "discarded") {
       this.#open.delete(eventId);
     } else if (message?.$case === "text") {

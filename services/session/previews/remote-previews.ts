@@ -1,7 +1,10 @@
+import { setTimeout as wait } from "node:timers/promises";
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type { Logger } from "../../common/log/create-logger.ts";
 import type { Preview } from "../../gen/ganglion/session/v1/session_service.ts";
+import { keepNewest } from "../live/keep-newest.ts";
 import type { PreviewPlaces } from "../ports/preview-places.ts";
+import { MAX_OPEN } from "./publication.ts";
 
 const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 10_000;
@@ -118,7 +121,7 @@ export class RemotePreviews {
       } finally {
         if (!signal.aborted) interest.address = "";
       }
-      await pause(pauseMs * (0.75 + Math.random() / 2), signal);
+      await wait(pauseMs * (0.75 + Math.random() / 2), undefined, { signal, ref: false }).catch(() => {});
       pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
     }
   }
@@ -130,7 +133,10 @@ export class RemotePreviews {
     try {
       for await (const preview of this.#options.subscribe(address, sessionId, signal)) {
         if (signal.aborted) break;
-        if (preview.message?.$case === "start") open.add(preview.eventId);
+        if (preview.message?.$case === "start") {
+          open.add(preview.eventId);
+          keepNewest(open, MAX_OPEN);
+        }
         if (preview.message?.$case === "discarded") open.delete(preview.eventId);
         this.#options.deliver(sessionId, preview);
       }
@@ -142,19 +148,4 @@ export class RemotePreviews {
       }
     }
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    timer.unref();
-    signal.addEventListener(
-      "abort",
-      () => {
-        clearTimeout(timer);
-        resolve();
-      },
-      { once: true },
-    );
-  });
 }

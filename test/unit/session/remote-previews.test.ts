@@ -156,6 +156,28 @@ describe("previews of other replicas", () => {
     leave();
     played.previews.close();
   });
+
+  it("void no more than the newest blocks of a stream that breaks after many", async () => {
+    const played = new Played();
+    played.place = "a";
+    const tried = Promise.withResolvers<void>();
+    played.answers = async function* () {
+      if (played.dialled.length > 1) {
+        tried.resolve();
+        return;
+      }
+      for (let n = 0; n < 20; n++) yield start(`e${n}`);
+      throw lost();
+    };
+    const leave = played.previews.want("sesn_1");
+    await tried.promise;
+    assert.deepEqual(
+      played.heard.slice(20),
+      [12, 13, 14, 15, 16, 17, 18, 19].map((n) => `e${n} discarded`),
+    );
+    leave();
+    played.previews.close();
+  });
 });
 
 describe("a publication", () => {
