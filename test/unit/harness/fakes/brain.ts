@@ -1,4 +1,4 @@
-import { pino } from "pino";
+import { type Logger, pino } from "pino";
 import { rulesEvaluator } from "../../../../services/harness/domain/rules-evaluator.ts";
 import type { Patience } from "../../../../services/harness/driver/drive-context.ts";
 import { type RunEnd, SessionRun } from "../../../../services/harness/driver/session-run.ts";
@@ -19,6 +19,9 @@ export class World {
   readonly previews = new ListPreviews();
   tokens: Tokens = tokens;
   evaluator: PermissionEvaluator = rulesEvaluator;
+  logger: Logger = pino({ level: "silent" });
+  /** Input tokens by where they came from. */
+  readonly counted = { cache_read: 0, cache_write: 0, uncached: 0 };
 
   constructor(written: readonly WrittenEvent[], ...steps: Step[]) {
     this.log = new MemoryLog(written);
@@ -37,8 +40,11 @@ export class World {
         tokens: this.tokens,
         openPreviews: () => this.previews,
         evaluator: this.evaluator,
+        countInput: (source, tokens) => {
+          this.counted[source] += tokens;
+        },
       },
-      { logger: pino({ level: "silent" }), patience: { ...PATIENCE, ...patience }, lingerMs },
+      { logger: this.logger, patience: { ...PATIENCE, ...patience }, lingerMs },
     );
     return { run, end: run.run() };
   }
