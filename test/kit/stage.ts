@@ -9,6 +9,7 @@ import {
 import type { Event } from "../../services/gen/ganglion/types/v1/event.ts";
 import { startMcpUpstream, type TestMcpUpstream } from "./mcp-upstream.ts";
 import { TestMesh } from "./mesh.ts";
+import { readLog } from "./read-log.ts";
 import { startScriptedModel, type TestModel } from "./scripted-model.ts";
 
 const TURN_MS = 60_000;
@@ -141,26 +142,8 @@ export class Stage {
   }
 
   /** The session's whole log. */
-  async log(sessionId: string): Promise<Event[]> {
-    const events: Event[] = [];
-    for (let hasMore = true; hasMore; ) {
-      const page = await this.sessions.getEvents({
-        sessionId,
-        afterPosition: events.at(-1)?.position ?? 0n,
-        beforePosition: 0n,
-        limit: 1000,
-        maxBytes: 0,
-        types: [],
-        order: 0,
-        aroundEventId: "",
-        aroundCount: 0,
-        fromEventId: "",
-        toEventId: "",
-      });
-      events.push(...page.events);
-      hasMore = page.hasMore;
-    }
-    return events;
+  log(sessionId: string): Promise<Event[]> {
+    return readLog(sessionId, (request) => this.sessions.getEvents(request));
   }
 
   /** Name of the harness that drives a session now: "harness-1". */

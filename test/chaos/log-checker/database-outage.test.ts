@@ -7,7 +7,7 @@ import type { RunningService } from "../../kit/start-service.ts";
 import { appender, type Stage, watcher } from "./actors.ts";
 import { checkHistory } from "./check-history.ts";
 import type { Attempt } from "./history.ts";
-import { readLog } from "./read-log.ts";
+import { readStored } from "./read-stored.ts";
 import { Recorder } from "./recorder.ts";
 
 const OUTAGE_MS = process.env.SOAK === "1" ? 60_000 : 6_000;
@@ -82,7 +82,7 @@ describe("a database that is away", function () {
       await pause(500);
       over.abort();
       await Promise.all(appending);
-      const log = await readLog(client, recorder.sessionId);
+      const log = await readStored(client, recorder.sessionId);
       whole.resolve(log.length);
       await all;
       assert.deepEqual(checkHistory({ ...recorder, log }).slice(0, 10), [], `seed ${seed}`);

@@ -6,7 +6,7 @@ import { Random } from "../../kit/random.ts";
 import type { RunningService } from "../../kit/start-service.ts";
 import { appender, brain, reader, type Stage, watcher } from "./actors.ts";
 import { checkHistory } from "./check-history.ts";
-import { readLog } from "./read-log.ts";
+import { readStored } from "./read-stored.ts";
 import { Recorder } from "./recorder.ts";
 
 const IS_SOAK = process.env.SOAK === "1";
@@ -74,10 +74,10 @@ describe("the log under concurrent use and failures", function () {
     await Promise.all(working);
     const events: number[] = [];
     for (const { recorder, whole } of runs) {
-      const log = await readLog(client, recorder.sessionId);
+      const log = await readStored(client, recorder.sessionId);
       events.push(log.length);
       whole.resolve(log.length);
-      const other = await readLog(
+      const other = await readStored(
         await kit.asClient("wrkspc_default", second.listening.addr),
         recorder.sessionId,
       );
@@ -85,7 +85,7 @@ describe("the log under concurrent use and failures", function () {
     }
     await all;
     for (const { recorder } of runs) {
-      const log = await readLog(client, recorder.sessionId);
+      const log = await readStored(client, recorder.sessionId);
       const faults = checkHistory({ ...recorder, log });
       assert.deepEqual(faults.slice(0, 10), [], `seed ${seed}: ${faults.length} faults`);
     }

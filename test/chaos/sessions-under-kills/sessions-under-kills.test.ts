@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
-import { GetEventsRequest } from "../../../services/gen/ganglion/session/v1/session_service.ts";
-import type { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
 import { Random } from "../../kit/random.ts";
+import { readLog } from "../../kit/read-log.ts";
 import { PARTS } from "../../kit/stage.ts";
 import { Field } from "./field.ts";
 import { HandEffects } from "./hand-effects.ts";
@@ -69,7 +68,14 @@ describe(`${SESSIONS} sessions of ${TURNS} turns, while random parts are killed`
     const world = { counts: await field.counter.counts(), handsOf: (key: string) => effects.handsOf(key) };
     const asked = new Set<string>();
     for (const [n, job] of jobs.entries()) {
-      const events = await readLog(n, job.sessionId, signal);
+      const client = field.client(n);
+      const events = await readLog(job.sessionId, (request) =>
+        persistently(
+          () => client.getEvents(request),
+          signal,
+          () => {},
+        ),
+      );
       tallyJob(tally, job, events, world);
       for (const { body } of events)
         if (body?.$case === "agentMcpToolUse")
@@ -113,21 +119,4 @@ describe(`${SESSIONS} sessions of ${TURNS} turns, while random parts are killed`
     assert.equal(calls, 3 * turns, "every call of every turn has one result");
     assert.ok(tally.completed > calls / 2, "most calls came to something");
   });
-
-  /** Reads a whole log. */
-  async function readLog(n: number, sessionId: string, signal: AbortSignal): Promise<Event[]> {
-    const events: Event[] = [];
-    for (let hasMore = true; hasMore; ) {
-      const afterPosition = events.at(-1)?.position ?? 0n;
-      const request = GetEventsRequest.fromPartial({ sessionId, afterPosition, limit: 1000 });
-      const page = await persistently(
-        () => field.client(n).getEvents(request),
-        signal,
-        () => {},
-      );
-      events.push(...page.events);
-      hasMore = page.hasMore;
-    }
-    return events;
-  }
 });
