@@ -191,14 +191,14 @@ describe("sandbox: what a hand can reach", function () {
     );
   });
 
-  it("what a session left running is gone soon after the session has ended [A094]", async () => {
+  it("what a session left running is gone within two seconds of its end [A094]", async () => {
     const doomed = await kit.newHand();
     await doomed.bash("(setsid sh -c '(while :; do :; sleep 0.05; done) &' &) ; sleep 0.1");
     const operator = await kit.client("operator", "bob");
     const listed = (await operator.listHands({ sessionId: doomed.sessionId })).hands[0]!;
     const pidNamespace = statSync(`/proc/${listed.hostPid}/ns/pid`).ino;
     kit.leases.delete(doomed.sessionId);
-    for (const deadline = Date.now() + 10_000; processesIn(pidNamespace).length > 0; ) {
+    for (const deadline = Date.now() + 2000; processesIn(pidNamespace).length > 0; ) {
       assert.ok(Date.now() < deadline, "something of the hand still runs");
       await operator.listHands({ sessionId: doomed.sessionId });
     }
