@@ -2,11 +2,10 @@ import { readFileSync } from "node:fs";
 import { CliError, EXIT } from "../terminal/exit-codes.ts";
 import { askSupervisor } from "../up/control-socket.ts";
 import { installLine, installPackages, missingPackages } from "../up/debian-packages.ts";
-import { readEvaluator } from "../up/evaluator-module.ts";
 import { launchSupervisor } from "../up/launch-supervisor.ts";
 import { meshFiles } from "../up/mesh-files.ts";
 import { MAX_SESSION_REPLICAS } from "../up/mesh-services.ts";
-import { readModelPrices } from "../up/model-prices.ts";
+import { readOperatorFile } from "../up/operator-file.ts";
 import { outsideServers } from "../up/outside-servers.ts";
 import type { Command, Invocation } from "./command.ts";
 import { stopMesh } from "./down.ts";
@@ -50,13 +49,14 @@ async function runUp(invocation: Invocation): Promise<number> {
   const sessionReplicas = replicasOf(options);
   const ports = { restPort: portOf(options, "rest-port"), grpcPort: portOf(options, "grpc-port") };
   if (await reportRunning(invocation)) return EXIT.ok;
-  const [restPort, grpcPort] = [portOf(options, "rest-port"), portOf(options, "grpc-port")];
-  if (restPort !== 0 && restPort === grpcPort) {
+  if (ports.restPort !== 0 && ports.restPort === ports.grpcPort) {
     throw new CliError("--rest-port and --grpc-port must differ", EXIT.usage);
   }
-  const file = options["model-prices"];
-  const modelPrices = typeof file === "string" ? readModelPrices(file) : undefined;
-  const evaluator = typeof options.evaluator === "string" ? readEvaluator(options.evaluator) : undefined;
+  const { "model-prices": pricesFile, evaluator: evaluatorFile } = options;
+  const modelPrices =
+    typeof pricesFile === "string" ? readOperatorFile("model-prices", pricesFile, JSON.parse) : undefined;
+  const evaluator =
+    typeof evaluatorFile === "string" ? readOperatorFile("evaluator", evaluatorFile) : undefined;
   const progress = terminal.progress();
   ensurePackages((what) => progress.set(what));
   const begun = new Map<string, number>();

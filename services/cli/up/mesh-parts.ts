@@ -1,12 +1,11 @@
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
 import { type DelegatedCgroup, delegateCgroup, removeCgroup } from "./delegated-cgroup.ts";
-import { evaluatorSetting } from "./evaluator-module.ts";
 import { firstLogins } from "./first-logins.ts";
 import type { KeptServer, LaunchedServer } from "./kept-server.ts";
 import { ManagedProcess, type ProcessSpec } from "./managed-process.ts";
 import { ownEndpoints, type ServiceInstance, serviceEnvironment } from "./mesh-services.ts";
-import { modelPricesSetting } from "./model-prices.ts";
+import { operatorFileSetting } from "./operator-file.ts";
 import type { PartsContext } from "./parts-context.ts";
 import { embeddedPostgres, externalPostgres, type PostgresPart, type ServiceRole } from "./postgres-part.ts";
 import type { ProcessRecord } from "./process-record.ts";
@@ -188,6 +187,8 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
       return JSON.stringify({ ...(vault ? { vault } : {}), ...(login ? { postgres: login } : {}) });
     };
     const home = instance.service === "sandbox" ? this.#cgroup?.home : undefined;
+    const operatorFile = (setting: string, name: string, text: string | undefined) =>
+      operatorFileSetting(setting, join(options.state, name), text);
     return serviceSpec({
       instance,
       ...(home ? { cgroup: home } : {}),
@@ -206,8 +207,13 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
         allowHttpHosts: options.allowHttpHosts,
         forbiddenEndpoints: ownEndpoints(ports),
         modelPrices:
-          instance.service === "session" ? modelPricesSetting(options.state, options.modelPrices) : {},
-        evaluator: instance.service === "harness" ? evaluatorSetting(options.state, options.evaluator) : {},
+          instance.service === "session"
+            ? operatorFile("GANGLION_MODEL_PRICES_FILE", "model-prices.json", options.modelPrices)
+            : {},
+        evaluator:
+          instance.service === "harness"
+            ? operatorFile("GANGLION_HARNESS_EVALUATOR", "evaluator.mjs", options.evaluator)
+            : {},
         sandbox: instance.service === "sandbox" ? sandboxSettings(this.#context, this.#cgroup) : {},
       }),
       ...(isProxy || login ? { bootstrap } : {}),
