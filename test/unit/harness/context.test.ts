@@ -5,7 +5,7 @@ import { emptyState } from "../../../services/harness/domain/session-state.ts";
 import { sha256 } from "../../../services/harness/domain/sha256.ts";
 import type { Answer } from "../../../services/harness/ports/model.ts";
 import { session, World } from "./fakes/brain.ts";
-import { answer, bash, modelFailure } from "./fakes/scripted-parts.ts";
+import { answer, bash, modelFailure, using } from "./fakes/scripted-parts.ts";
 
 interface Block {
   type: string;
@@ -24,18 +24,8 @@ interface Request {
 const LONG = `Remember the number 17. ${"And so on. ".repeat(100)}`;
 const SMALL = { window_tokens: 4000, compact_at_tokens: 1000, keep_tokens: 200 };
 
-function used(tokens: number, made: Answer): Answer {
-  const usage = {
-    inputTokens: BigInt(tokens),
-    outputTokens: 10n,
-    cacheCreationInputTokens: 0n,
-    cacheReadInputTokens: 0n,
-    cacheCreation5mInputTokens: 0n,
-    cacheCreation1hInputTokens: 0n,
-    speed: "",
-  };
-  return { ...made, usage };
-}
+const used = (tokens: number, made: Answer): Answer =>
+  using(made, { inputTokens: BigInt(tokens), outputTokens: 10n });
 
 function say(world: World, text: string): void {
   world.log.client("user.message", { content: [{ type: "text", text }] });

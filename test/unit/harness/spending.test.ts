@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
-import { emptyState } from "../../../services/harness/domain/session-state.ts";
-import type { Answer } from "../../../services/harness/ports/model.ts";
 import type { WrittenEvent } from "../../golden/load-log.ts";
 import { session, World } from "./fakes/brain.ts";
-import { answer, bash, modelFailure } from "./fakes/scripted-parts.ts";
+import { answer, bash, modelFailure, using } from "./fakes/scripted-parts.ts";
 
 // $3, $15, $0.30, $3.75 and $6 for a million tokens.
 const PRICE = {
@@ -18,13 +16,6 @@ function priced(cents: number | null, agent: Record<string, unknown> = {}): Writ
   const [created, ...rest] = session(agent);
   const budget = cents === null ? {} : { budget: { maxListCostCents: String(cents) } };
   return [{ ...created!, body: { ...created!.body, price: PRICE, ...budget } }, ...rest];
-}
-
-function using(of: Answer, usage: Partial<NonNullable<Answer["usage"]>>): Answer {
-  return {
-    ...of,
-    usage: { ...emptyState().usage, speed: "", ...usage },
-  };
 }
 
 const stops = (world: World) => world.log.all("sessionStatusIdle").map((idle) => idle.stopReason?.type);

@@ -1,4 +1,6 @@
 import { GanglionError } from "../../../../services/common/errors/ganglion-error.ts";
+import type { ModelUsage } from "../../../../services/gen/ganglion/types/v1/content.ts";
+import { emptyState } from "../../../../services/harness/domain/session-state.ts";
 import type { HandExecution, Hands, Knowledge } from "../../../../services/harness/ports/hands.ts";
 import type { Previews, Tokens } from "../../../../services/harness/ports/leases.ts";
 import type {
@@ -66,6 +68,11 @@ export function answer(stopReason: string, ...blocks: (string | Record<string, u
       };
     }),
   };
+}
+
+/** An answer and what it used of the model. */
+export function using(of: Answer, usage: Partial<ModelUsage>): Answer {
+  return { ...of, usage: { ...emptyState().usage, speed: "", ...usage } };
 }
 
 /** A call block. */
