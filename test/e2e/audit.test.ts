@@ -11,7 +11,7 @@ import { McpProxyServiceService } from "../../services/gen/ganglion/mcpproxy/v1/
 import { SessionServiceService } from "../../services/gen/ganglion/session/v1/session_service.ts";
 import { TestCa } from "../kit/ca.ts";
 import { bodiesOf, checkLog } from "../kit/check-log.ts";
-import { sharedStage } from "../kit/shared-stage.ts";
+import { wholeStage } from "../kit/shared-stage.ts";
 import { type Stage, script } from "../kit/stage.ts";
 
 const [DECISION, DISPATCH, OUTCOME] = [1, 2, 3];
@@ -24,9 +24,7 @@ describe("the audit log and the end of tokens, over a whole mesh", function () {
   const closed: (() => unknown)[] = [];
 
   before(async function () {
-    this.timeout(240_000);
-    stage = await sharedStage();
-    await stage.whole();
+    stage = await wholeStage(this);
     const pem = (name: string) => readFileSync(join(stage.mesh.files.tls, name), "utf8");
     ca = await TestCa.create({ certPem: pem("ca.pem"), keyPem: pem("ca.key.pem") });
   });

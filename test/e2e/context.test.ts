@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { bodiesOf, textOf } from "../kit/check-log.ts";
-import { sharedStage } from "../kit/shared-stage.ts";
+import { wholeStage } from "../kit/shared-stage.ts";
 import { type Stage, script } from "../kit/stage.ts";
 
 describe("a window that fills, through the whole mesh", function () {
@@ -9,9 +9,7 @@ describe("a window that fills, through the whole mesh", function () {
   let stage: Stage;
 
   before(async function () {
-    this.timeout(240_000);
-    stage = await sharedStage();
-    await stage.whole();
+    stage = await wholeStage(this);
   });
 
   it("an agent of the official SDK's chooses compaction; the session goes on, and the model gets back what left its window [B028]", async () => {

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import pg from "pg";
 import { EmitEventsRequest } from "../../services/gen/ganglion/session/v1/session_service.ts";
 import { answerOf, bodiesOf, checkLog, textOf } from "../kit/check-log.ts";
-import { sharedStage } from "../kit/shared-stage.ts";
+import { wholeStage } from "../kit/shared-stage.ts";
 import { type Stage, script } from "../kit/stage.ts";
 
 type Json = { [name: string]: unknown };
@@ -26,9 +26,7 @@ describe("values on their way through the whole mesh", function () {
   let stage: Stage;
 
   before(async function () {
-    this.timeout(240_000);
-    stage = await sharedStage();
-    await stage.whole();
+    stage = await wholeStage(this);
   });
 
   /** REST's answer as it is on the wire. */

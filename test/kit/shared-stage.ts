@@ -11,6 +11,14 @@ export function sharedStage(): Promise<Stage> {
   return starting;
 }
 
+/** wholeStage is the shared stage with every part ready; for a suite's `before`, which waits as long as a start may take. */
+export async function wholeStage(suite: Mocha.Context): Promise<Stage> {
+  suite.timeout(240_000);
+  const stage = await sharedStage();
+  await stage.whole();
+  return stage;
+}
+
 // Files are loaded before anything runs, with the root suite as the current one: this runs after the last of all tests.
 after(async function () {
   this.timeout(90_000);
