@@ -122,6 +122,9 @@ export function failuresSuite(kit: () => SessionKit): void {
         WatchEventsRequest.fromPartial({ sessionId: id, fromHead: true }),
       );
       await stream.next();
+      // Whoever has been handed this reads no more by himself.
+      await emit(client, id, [userMessage("x", "sevt_before")]);
+      assert.equal((await nextEvent(stream))?.id, "sevt_before");
       const rows = await kit().sql(
         "ganglion_owner",
         "SELECT pid FROM pg_stat_activity WHERE usename = 'ganglion_session'",
