@@ -9,7 +9,7 @@ import type { DriveContext } from "./drive-context.ts";
 import { consumeInput } from "./fail-turn.ts";
 import { idleAtHead } from "./idle-at-head.ts";
 import { cutResult } from "./keep-result.ts";
-import { lookUpExecution } from "./look-up-execution.ts";
+import { hostsOf, lookUpExecution } from "./look-up-execution.ts";
 import { callResult, statusRunning } from "./new-events.ts";
 import { orStop } from "./or-stop.ts";
 import { finish, handResult, refOf, unknown } from "./run-in-hand.ts";
@@ -45,8 +45,9 @@ async function closeCall(ctx: DriveContext, call: Call): Promise<NewEvent> {
 async function closeInHand(ctx: DriveContext, call: Call, signal: AbortSignal): Promise<NewEvent> {
   const ref = refOf(ctx, call, signal);
   const once = { wait: false, forMs: ctx.patience.interruptMs };
-  const addresses = [...new Set([...ctx.log.state.sandboxAddrs, ctx.ports.hands.address])];
-  const cancelling = addresses.map((address) => orStop(ctx.ports.hands.cancel({ ...ref, address }), signal));
+  const cancelling = hostsOf(ctx).map((address) =>
+    orStop(ctx.ports.hands.cancel({ ...ref, address }), signal),
+  );
   // What could be cancelled shows in what is known of the call, which is asked next.
   await Promise.allSettled(cancelling);
   const found = await lookUpExecution(ctx, ref, once);

@@ -20,13 +20,17 @@ export async function lookUpExecution(
   ref: CallRef,
   options: { wait: boolean; forMs?: number },
 ): Promise<Found> {
-  const addresses = new Set([...ctx.log.state.sandboxAddrs, ctx.ports.hands.address]);
-  const answers = await Promise.all([...addresses].map((address) => lookUpAt(ctx, ref, address, options)));
+  const answers = await Promise.all(hostsOf(ctx).map((address) => lookUpAt(ctx, ref, address, options)));
   return (
     answers.find((answer) => answer.kind === "known") ??
     answers.find((answer) => answer.kind === "running") ??
     answers.find((answer) => answer.kind === "unknown") ?? { kind: "never" }
   );
+}
+
+/** Every host that may know a call of the session. */
+export function hostsOf(ctx: DriveContext): string[] {
+  return [...new Set([...ctx.log.state.sandboxAddrs, ctx.ports.hands.address])];
 }
 
 async function lookUpAt(
