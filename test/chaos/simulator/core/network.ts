@@ -32,8 +32,8 @@ export type Fate = { kind: "arrives"; inMs: number } | { kind: "lost"; brokenInM
 export class Network {
   readonly time: VirtualTime;
   readonly trace: Trace;
+  readonly random: Random;
   readonly weather: Weather = { loss: 0, duplicate: 0, slow: 0, slowMs: 0 };
-  readonly #random: Random;
   readonly #hosts = new Map<string, Host>();
   readonly #shared = new Map<string, readonly string[]>();
   /** Until when a link is cut, by the names at its ends. */
@@ -42,11 +42,7 @@ export class Network {
   constructor(time: VirtualTime, trace: Trace, random: Random) {
     this.time = time;
     this.trace = trace;
-    this.#random = random;
-  }
-
-  get random(): Random {
-    return this.#random;
+    this.random = random;
   }
 
   /** Answers under a name from now on. */
@@ -64,7 +60,7 @@ export class Network {
     const hosts = this.#shared.get(name);
     if (!hosts) return name;
     const living = hosts.filter((host) => this.hostAt(host));
-    return this.#random.pick(living.length > 0 ? living : hosts);
+    return this.random.pick(living.length > 0 ? living : hosts);
   }
 
   /** Who answers under a name; undefined = nobody, or somebody dead. */
@@ -86,7 +82,7 @@ export class Network {
 
   /** Decides what becomes of a message. */
   fateOf(from: string, to: string): Fate {
-    const random = this.#random;
+    const { random } = this;
     const { loss, slow, slowMs } = this.weather;
     const inMs = random.chance(slow) ? random.between(5, slowMs) : random.between(0.1, 2);
     const cutForMs = (this.#cuts.get(linkOf(from, to)) ?? 0) - this.time.now;
