@@ -128,7 +128,7 @@ export function endingsSuite(kit: () => SessionKit): void {
       assert.ok(Buffer.from(event.body.value.agentJson).equals(Buffer.from(session?.agentJson ?? "")));
       same([event.body.value.title, event.body.value.metadata], [undefined, undefined]);
       const again = await suite.update(id, { agentToolsJson: json([...toolset, lookup]) });
-      assert.equal(again?.headPosition, session.headPosition);
+      assert.equal(again.headPosition, session.headPosition);
       const { agent: kept } = await suite.client.agents.getAgent({
         agentId: suite.fixture.agent.id,
         version: 0,

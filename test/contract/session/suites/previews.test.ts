@@ -193,22 +193,25 @@ export function previewsSuite(kit: () => SessionKit): void {
 
     it("a replica that is killed costs its previews only: the next stream is found", async () => {
       let third = await kit().startReplica();
-      const { id } = await suite.create();
-      const epoch = await acquire(id);
-      const far = await listen(id, there());
-      const stream = await publish(id, epoch, third.listening.addr);
-      stream.start("sevt_1");
-      await far.until("sevt_1 start");
-      await third.stop();
-      await far.until("sevt_1 discarded");
-      third = await kit().startReplica({ GANGLION_LISTEN: third.listening.addr });
-      const again = await publish(id, epoch, third.listening.addr);
-      again.start("sevt_2");
-      await far.until("sevt_2 start");
-      far.stop();
-      again.end();
-      await again.done;
-      await third.stop();
+      try {
+        const { id } = await suite.create();
+        const epoch = await acquire(id);
+        const far = await listen(id, there());
+        const stream = await publish(id, epoch, third.listening.addr);
+        stream.start("sevt_1");
+        await far.until("sevt_1 start");
+        await third.stop();
+        await far.until("sevt_1 discarded");
+        third = await kit().startReplica({ GANGLION_LISTEN: third.listening.addr });
+        const again = await publish(id, epoch, third.listening.addr);
+        again.start("sevt_2");
+        await far.until("sevt_2 start");
+        far.stop();
+        again.end();
+        await again.done;
+      } finally {
+        await third.stop();
+      }
     });
 
     it("subscribing where nobody publishes is refused", async () => {
