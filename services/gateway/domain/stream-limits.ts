@@ -1,6 +1,6 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 
-/** Streams of one caller, and of all: each one is a watch at the session service, and one key must not use it up. */
+/** Streams of one caller, and of all: each one is a watch or an upload, and one key must not use up what serves them. */
 const MAX_STREAMS_PER_CALLER = 500;
 const MAX_STREAMS = 1_000;
 

@@ -1,4 +1,4 @@
-import { StreamLimits } from "../domain/stream-limits.ts";
+import type { StreamLimits } from "../domain/stream-limits.ts";
 
 /** A send is remembered this long for a stream that is opened after it. */
 const MEMORY_MS = 30_000;
@@ -15,7 +15,8 @@ export class OpenStreams {
   readonly #sent = new Map<string, { position: bigint; until: number }>();
   readonly #shutdown = new AbortController();
 
-  constructor(limits = new StreamLimits()) {
+  /** `limits` counts the streams of the other door as well. */
+  constructor(limits: StreamLimits) {
     this.#limits = limits;
   }
 

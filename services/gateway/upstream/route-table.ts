@@ -11,7 +11,7 @@ export interface Route {
   readonly method: string;
   /** Who may call it; "anybody" needs no credentials. */
   readonly callers: ReadonlySet<Role> | "anybody";
-  /** The answer is a stream, which may stay open. */
+  /** One side of it or both are a stream, which may stay open. */
   readonly isStream?: boolean;
 }
 
@@ -39,8 +39,7 @@ export function routesOf(contracts: Contracts): ReadonlyMap<string, Route> {
     const callers = new Set(
       [...(access?.callers ?? [])].filter((role) => PUBLIC.some((one) => one === role)),
     );
-    const isStream = kind === "server_stream" || kind === "bidi";
-    routes.set(path, { upstream, service, method, callers, isStream });
+    routes.set(path, { upstream, service, method, callers, isStream: kind !== "unary" });
   }
   for (const service of REFLECTION) {
     routes.set(`/${service}/ServerReflectionInfo`, {

@@ -109,6 +109,9 @@ describe("streams through the public gRPC address", () => {
       return (await fetch(`${mesh.rest}/v1/sessions/sesn_1/events/stream`, { headers })).status;
     };
     assert.equal(await overRest(), 429);
+    const upload = await putPayload(client, "one-more", Buffer.from("x"));
+    assert.equal(upload?.code, status.RESOURCE_EXHAUSTED, upload?.message);
+    assert.deepEqual(uploads, []);
     assert.equal((await getSession(client, bearer(KEY))).code, status.NOT_FOUND);
     cancelled = Promise.withResolvers();
     streams.pop()?.stream.cancel();
