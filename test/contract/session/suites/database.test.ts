@@ -2,26 +2,14 @@ import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
 import type { GanglionError } from "../../../../services/common/errors/ganglion-error.ts";
 import { migrate } from "../../../../services/session/store/migrate.ts";
-import {
-  type Caller,
-  emit,
-  makeFixture,
-  refused,
-  type SessionKit,
-  same,
-  userMessage,
-} from "../session-kit.ts";
+import { emit, refused, type SessionKit, same, userMessage } from "../session-kit.ts";
+import { Suite } from "../suite.ts";
 
 /** What the database itself refuses, and what of it nobody gets to see. */
 export function databaseSuite(kit: () => SessionKit): void {
   describe("database", () => {
-    let client: Caller;
-    let create: Awaited<ReturnType<typeof makeFixture>>["create"];
-    before(async () => {
-      client = await kit().asClient();
-      ({ create } = await makeFixture(client));
-      await create({ initialEvents: [userMessage("x")] });
-    });
+    const suite = new Suite(kit, "database");
+    before(() => suite.create({ initialEvents: [userMessage("x")] }));
 
     const denied = (text: string) =>
       assert.rejects(kit().sql("ganglion_session", text), (error: Error & { code?: string }) => {
@@ -60,14 +48,14 @@ export function databaseSuite(kit: () => SessionKit): void {
     });
 
     it("the removing function does not remove a running session and trusts no search path [A137]", async () => {
-      const { id } = await create({ initialEvents: [userMessage("x")] });
+      const { id } = await suite.create({ initialEvents: [userMessage("x")] });
       const rows = await kit().sql(
         "ganglion_session",
         "SELECT session.delete_session($1, $2) AS is_deleted",
         ["wrkspc_default", id],
       );
       same(rows, [{ is_deleted: false }]);
-      const { id: idle } = await create();
+      const { id: idle } = await suite.create();
       const other = await kit().sql(
         "ganglion_session",
         "SELECT session.delete_session($1, $2) AS is_deleted",
@@ -109,15 +97,15 @@ export function databaseSuite(kit: () => SessionKit): void {
 
     it("an error of the database shows neither statement nor values, to nobody [A139]", async () => {
       const canary = `canary-${crypto.randomUUID()}`;
-      const { id } = await create();
-      await emit(client, id, [userMessage(canary, "sevt_c")]);
+      const { id } = await suite.create();
+      await emit(suite.client, id, [userMessage(canary, "sevt_c")]);
       await assert.rejects(
-        emit(client, id, [userMessage(`${canary} 2`, "sevt_c")]),
+        emit(suite.client, id, [userMessage(`${canary} 2`, "sevt_c")]),
         refused("ALREADY_EXISTS", "ID_REUSED"),
       );
       await kit().sql("ganglion_owner", "REVOKE INSERT ON session.events FROM ganglion_session");
       try {
-        await assert.rejects(emit(client, id, [userMessage(canary)]), (error: GanglionError) => {
+        await assert.rejects(emit(suite.client, id, [userMessage(canary)]), (error: GanglionError) => {
           same([error.code, error.message], ["INTERNAL", "internal error"]);
           assert.ok(error.metadata.trace_id);
           return true;
@@ -128,7 +116,7 @@ export function databaseSuite(kit: () => SessionKit): void {
       assert.match(kit().service.output(), /database error 42501/);
       assert.equal(kit().service.output().includes(canary), false);
       assert.doesNotMatch(kit().service.output(), /INSERT INTO|SELECT |UPDATE session/);
-      await emit(client, id, [userMessage("works again")]);
+      await emit(suite.client, id, [userMessage("works again")]);
     });
   });
 }
