@@ -70,9 +70,10 @@ const hint = (runnableNow: Runnable) => {
   if (runnableNow !== "no") runnable.hint(runnableNow === "held");
 };
 const announce = (sessionId: string, isRunnable: boolean) => {
+  const runnableNow = isRunnable ? "free" : "no";
   feeds.wake(sessionId);
-  hint(isRunnable ? "free" : "no");
-  hints.send({ sessionId, runnable: isRunnable ? "free" : "no" });
+  hint(runnableNow);
+  hints.send({ sessionId, runnable: runnableNow });
 };
 const onAppended = (fresh: Fresh) => {
   const { sessionId, events } = fresh.append;

@@ -1,12 +1,12 @@
 import type { Violations } from "../../common/errors/violations.ts";
 import type { PayloadRef } from "../../gen/ganglion/types/v1/content.ts";
+import { ID } from "./id-shape.ts";
 
 /** Most bytes that one payload may have. */
 export const MAX_PAYLOAD_BYTES = 33_554_432;
 /** Bytes of a SHA-256. */
 export const DIGEST_BYTES = 32;
 const MAX_EXCERPT_BYTES = 4_096;
-const ID = /^[A-Za-z0-9_-]{1,64}$/;
 // As a header field carries it: printable ASCII.
 const MEDIA_TYPE = /^[\x20-\x7e]{1,127}$/;
 

@@ -3,7 +3,7 @@ import { Violations } from "../../common/errors/violations.ts";
 import { implement, unary } from "../../common/grpc/handlers.ts";
 import { newId } from "../../common/ids/new-id.ts";
 import { type Agent, AgentServiceService } from "../../gen/ganglion/agent/v1/agent_service.ts";
-import type { Definition } from "../domain/agent/definition.ts";
+import { type Definition, MAX_DEFINITION_BYTES } from "../domain/agent/definition.ts";
 import { isSameDefinition, patchAgent, resolveAgent } from "../domain/agent/resolve-agent.ts";
 import { scopeOf } from "../domain/caller.ts";
 import { idReused, invalidField, notFound, workspaceNotFound } from "../domain/errors.ts";
@@ -19,7 +19,6 @@ import {
 } from "./check-request.ts";
 import type { Deps } from "./deps.ts";
 
-const MAX_JSON_BYTES = 1 << 20;
 const METHOD = "CreateAgent";
 
 /** AgentService with its handlers. */
@@ -66,7 +65,10 @@ const createAgent = (deps: Deps) =>
   unary(async (request: RequestOf<"createAgent">, ctx) => {
     const violations = new Violations();
     checkRequestId(violations, request.requestId);
-    violations.bytes("definition_json", request.definitionJson, { required: true, maxBytes: MAX_JSON_BYTES });
+    violations.bytes("definition_json", request.definitionJson, {
+      required: true,
+      maxBytes: MAX_DEFINITION_BYTES,
+    });
     violations.throwIfAny();
     const workspaceId = requestedWorkspace(ctx, request.workspaceId);
     const body = parseJsonObject("definition_json", request.definitionJson);
@@ -105,7 +107,7 @@ const updateAgent = (deps: Deps) =>
     const violations = new Violations();
     checkId(violations, "agent_id", agentId);
     violations.integer("expected_version", expectedVersion, { min: 0 });
-    violations.bytes("patch_json", patchJson, { required: true, maxBytes: MAX_JSON_BYTES });
+    violations.bytes("patch_json", patchJson, { required: true, maxBytes: MAX_DEFINITION_BYTES });
     violations.throwIfAny();
     const patch = parseJsonObject("patch_json", patchJson);
     const agent = await deps.agents.update(
@@ -125,8 +127,8 @@ const updateAgent = (deps: Deps) =>
 
 // What is filled in counts as well: every session carries the whole definition.
 function bounded(field: string, definition: Definition): Definition {
-  if (Buffer.byteLength(JSON.stringify(definition)) > MAX_JSON_BYTES) {
-    throw invalidField(field, `makes a definition that is larger than ${MAX_JSON_BYTES} bytes`);
+  if (Buffer.byteLength(JSON.stringify(definition)) > MAX_DEFINITION_BYTES) {
+    throw invalidField(field, `makes a definition that is larger than ${MAX_DEFINITION_BYTES} bytes`);
   }
   return definition;
 }

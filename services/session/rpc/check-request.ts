@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import type { Violations } from "../../common/errors/violations.ts";
 import type { Timestamp } from "../../gen/google/protobuf/timestamp.ts";
+import { ID } from "../domain/id-shape.ts";
 import { isPlainText } from "../domain/json-shape.ts";
 import type { RequestKey } from "../ports/session-store.ts";
 import { fromTimestamp, isTimestamp } from "../store/pg-time.ts";
 
-const ID = /^[A-Za-z0-9_-]{1,64}$/;
+const PRINTABLE = { pattern: /^[\x21-\x7e]{1,64}$/, patternMeans: "1 to 64 printable characters" };
 
 /** Checks an id that a request must name. */
 export function checkId(violations: Violations, field: string, value: string): void {
@@ -14,11 +15,7 @@ export function checkId(violations: Violations, field: string, value: string): v
 
 /** Checks the name and version of a fold. */
 export function checkFormat(violations: Violations, value: string): void {
-  violations.string("format", value, {
-    required: true,
-    pattern: /^[\x21-\x7e]{1,64}$/,
-    patternMeans: "1 to 64 printable characters",
-  });
+  violations.string("format", value, { required: true, ...PRINTABLE });
 }
 
 /** Checks text that is stored as such: bounded, without U+0000. */
@@ -29,10 +26,7 @@ export function checkText(violations: Violations, field: string, value: string, 
 
 /** Checks a request id. */
 export function checkRequestId(violations: Violations, value: string): void {
-  violations.string("request_id", value, {
-    pattern: /^[\x21-\x7e]{1,64}$/,
-    patternMeans: "1 to 64 printable characters",
-  });
+  violations.string("request_id", value, PRINTABLE);
 }
 
 /** Page size within 1 to 100; 0 means 20. */

@@ -1,3 +1,6 @@
+/** Most bytes that a definition, or a session's own agent, may have as JSON. */
+export const MAX_DEFINITION_BYTES = 1 << 20;
+
 /** What may be done without asking. */
 export interface Policy {
   type: "always_allow" | "always_ask" | "auto";

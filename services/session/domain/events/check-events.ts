@@ -1,9 +1,9 @@
 import type { Violations } from "../../../common/errors/violations.ts";
 import type { Event } from "../../../gen/ganglion/types/v1/event.ts";
+import { ID } from "../id-shape.ts";
 import { checkBody } from "./check-body.ts";
 import { type EventRules, openTypeFault } from "./event-rules.ts";
 
-const ID = /^[A-Za-z0-9_-]{1,64}$/;
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** Limits of one append. */

@@ -1,8 +1,7 @@
 import type { Violations } from "../../../common/errors/violations.ts";
-
-const REFERENCE = /^[A-Za-z0-9_-]{1,64}$/;
+import { ID } from "../id-shape.ts";
 
 /** checkReference checks the id of another event. */
 export function checkReference(violations: Violations, path: string, id: string): void {
-  violations.string(path, id, { required: true, pattern: REFERENCE, patternMeans: "the id of an event" });
+  violations.string(path, id, { required: true, pattern: ID, patternMeans: "the id of an event" });
 }

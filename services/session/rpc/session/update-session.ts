@@ -8,6 +8,7 @@ import {
   type UpdateSessionResponse,
 } from "../../../gen/ganglion/session/v1/session_service.ts";
 import { Event } from "../../../gen/ganglion/types/v1/event.ts";
+import { MAX_DEFINITION_BYTES } from "../../domain/agent/definition.ts";
 import { patchSessionAgent, type SessionAgent } from "../../domain/agent/patch-session-agent.ts";
 import { scopeOf } from "../../domain/caller.ts";
 import {
@@ -26,7 +27,6 @@ import { checkId, checkText } from "../check-request.ts";
 import type { Deps } from "../deps.ts";
 import { checkBudget } from "./check-budget.ts";
 
-const MAX_JSON_BYTES = 1 << 20;
 const MICROCENTS_IN_A_CENT = 1_000_000n;
 
 /** Changes title, metadata and budget, and what tools and MCP servers this session alone has. */
@@ -58,7 +58,7 @@ function checkUpdateSession(request: UpdateSessionRequest): void {
     ["agent_tools_json", request.agentToolsJson],
     ["agent_mcp_servers_json", request.agentMcpServersJson],
   ] as const) {
-    if (json) violations.bytes(field, json, { required: true, maxBytes: MAX_JSON_BYTES });
+    if (json) violations.bytes(field, json, { required: true, maxBytes: MAX_DEFINITION_BYTES });
   }
   if (request.budget) {
     checkBudget(violations, request.budget);
@@ -133,8 +133,11 @@ async function changedAgent(
   });
   const agentJson = Buffer.from(JSON.stringify(patched));
   if (agentJson.equals(current.agentJson)) return null;
-  if (agentJson.length > MAX_JSON_BYTES) {
-    throw invalidField("agent_tools_json", `makes an agent that is larger than ${MAX_JSON_BYTES} bytes`);
+  if (agentJson.length > MAX_DEFINITION_BYTES) {
+    throw invalidField(
+      "agent_tools_json",
+      `makes an agent that is larger than ${MAX_DEFINITION_BYTES} bytes`,
+    );
   }
   if (JSON.stringify(patched.mcp_servers) !== JSON.stringify(agent.mcp_servers)) {
     const { id: sessionId, workspaceId, vaultIds } = current;
