@@ -57,20 +57,11 @@ async function mapEvent(event: Event, change: Change): Promise<Event> {
   const { body } = event;
   switch (body?.$case) {
     case "userMessage":
-      return {
-        ...event,
-        body: { ...body, value: { ...body.value, content: await all(body.value.content, change) } },
-      };
     case "userCustomToolResult":
-      return {
-        ...event,
-        body: { ...body, value: { ...body.value, content: await all(body.value.content, change) } },
-      };
-    case "userToolResult":
-      return {
-        ...event,
-        body: { ...body, value: { ...body.value, content: await all(body.value.content, change) } },
-      };
+    case "userToolResult": {
+      const content = await all(body.value.content, change);
+      return { ...event, body: { ...body, value: { ...body.value, content } } as Event["body"] };
+    }
     case "agentMessage": {
       const block = body.value.block && (await change(body.value.block));
       return { ...event, body: { ...body, value: { ...body.value, block } } };
