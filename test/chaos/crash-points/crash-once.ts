@@ -6,6 +6,7 @@ import type { CrashAction } from "../../kit/crash/armed-messages.ts";
 import { CrashMesh } from "../../kit/crash/crash-mesh.ts";
 import type { CrashWorld } from "../../kit/crash/crash-world.ts";
 import { checkEffects } from "./check-effects.ts";
+import { furnish } from "./furnish.ts";
 import { Player } from "./player.ts";
 import { type Scenario, WordList } from "./scenarios.ts";
 
@@ -18,8 +19,6 @@ export interface Crash {
   readonly point: string;
   readonly action: CrashAction;
   readonly scenario: Scenario;
-  /** At which time it comes by. */
-  readonly hit: number;
 }
 
 /** The stage of a crash. */
@@ -33,7 +32,7 @@ export interface CrashStage {
 export async function setStage(world: CrashWorld): Promise<CrashStage> {
   const mesh = await CrashMesh.start(world);
   try {
-    return { mesh, world, player: await Player.furnish(mesh, world) };
+    return { mesh, world, player: new Player(mesh, await furnish(mesh, world)) };
   } catch (error) {
     await mesh.stop();
     throw error;
@@ -53,7 +52,7 @@ export class NotReached extends Error {
 
 /** crashOnce plays a session in which somebody dies, lets the mesh recover by itself, and checks what must hold. */
 export async function crashOnce({ mesh, world, player }: CrashStage, crash: Crash): Promise<void> {
-  const { point, action, scenario, hit } = crash;
+  const { point, action, scenario } = crash;
   await mesh.whole();
   const instances = mesh.instancesOf(point);
   let isHit = false;
@@ -68,7 +67,7 @@ export async function crashOnce({ mesh, world, player }: CrashStage, crash: Cras
   };
   let sessionId = "";
   try {
-    await Promise.all(instances.map((one) => one.arm(point, action, hit, () => onHit(one.spec.name))));
+    await Promise.all(instances.map((one) => one.arm(point, action, () => onHit(one.spec.name))));
     const words = new WordList(`w${randomBytes(6).toString("hex")}`);
     sessionId = await player.newSession(scenario.agent);
     await scenario.play(player, sessionId, words);
@@ -82,7 +81,7 @@ export async function crashOnce({ mesh, world, player }: CrashStage, crash: Cras
     if (error instanceof NotReached) throw error;
     const types = await player.log(sessionId).then(describe, (cause: Error) => `no log: ${cause.message}`);
     throw new Error(
-      `${action} at ${point} (hit ${hit}) in ${scenario.name}, ${sessionId}: ${(error as Error).message}\n${types}`,
+      `${action} at ${point} in ${scenario.name}, ${sessionId}: ${(error as Error).message}\n${types}`,
       {
         cause: error,
       },

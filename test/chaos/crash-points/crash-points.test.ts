@@ -148,7 +148,7 @@ describe("a process dies, or loses its network, at every point at which others c
       : undefined;
     for (const scenario of isSoak ? scenarios : scenarios.slice(0, 1)) {
       for (const action of actions ?? (isSoak ? ACTIONS : [actionOf(point)]))
-        await insist(stage, { point, action, scenario, hit: 1 });
+        await insist(stage, { point, action, scenario });
     }
   }
 

@@ -1,11 +1,8 @@
 import { createHash, randomUUID } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
-import { sealSecret } from "../../../services/cli/client/seal-secret.ts";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import { createClient, type MeshClient } from "../../../services/common/grpc/create-client.ts";
 import { newId } from "../../../services/common/ids/new-id.ts";
-import { AgentServiceService } from "../../../services/gen/ganglion/agent/v1/agent_service.ts";
-import { EnvironmentServiceService } from "../../../services/gen/ganglion/agent/v1/environment_service.ts";
 import {
   CreateSessionRequest,
   PutPayloadRequest,
@@ -16,13 +13,11 @@ import {
 } from "../../../services/gen/ganglion/session/v1/session_service.ts";
 import { type ContentBlock, PayloadRef } from "../../../services/gen/ganglion/types/v1/content.ts";
 import { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
-import { VaultServiceService } from "../../../services/gen/ganglion/vault/v1/vault_service.ts";
 import type { CrashMesh } from "../../kit/crash/crash-mesh.ts";
-import type { CrashWorld } from "../../kit/crash/crash-world.ts";
 import { readLog } from "../../kit/read-log.ts";
-import { AGENTS, type AgentName, METADATA } from "./agents.ts";
+import type { AgentName } from "./agents.ts";
+import type { Furniture } from "./furnish.ts";
 
-const MODEL = "claude-opus-5-5";
 const PATIENCE_MS = 30_000;
 /** How often it is looked whether a lease was given back: nothing tells. */
 const LOOK_MS = 20;
@@ -35,87 +30,20 @@ type Body = NonNullable<Event["body"]>;
 export class Player {
   readonly mesh: CrashMesh;
   readonly #sessions: MeshClient<typeof SessionServiceService>;
-  readonly #agentIds: Record<AgentName, string>;
-  readonly #environmentId: string;
-  readonly #vaultId: string;
+  readonly #furniture: Furniture;
 
-  private constructor(parts: {
-    mesh: CrashMesh;
-    sessions: MeshClient<typeof SessionServiceService>;
-    agentIds: Record<AgentName, string>;
-    environmentId: string;
-    vaultId: string;
-  }) {
-    this.mesh = parts.mesh;
-    this.#sessions = parts.sessions;
-    this.#agentIds = parts.agentIds;
-    this.#environmentId = parts.environmentId;
-    this.#vaultId = parts.vaultId;
-  }
-
-  /** Stores the credentials and makes the agents. */
-  static async furnish(mesh: CrashMesh, { model, mcp }: CrashWorld): Promise<Player> {
-    const at = (name: string) => mesh.addresses[name] as string;
-    const vaults = createClient(VaultServiceService, at("mcp-proxy-1"), mesh.operator, "mcp-proxy");
-    const agents = createClient(AgentServiceService, at("session-1"), mesh.operator, "session");
-    const environments = createClient(EnvironmentServiceService, at("session-1"), mesh.operator, "session");
-    const key = await vaults.getSealingKey({});
-    const common = { requestId: "", displayName: "crash", metadata: {} };
-    const { vault: system } = await vaults.getSystemVault({ workspaceId: "" });
-    const forModel = { vaultId: system?.id ?? "", kind: "model_api_key", url: model.url } as const;
-    await vaults.createCredential({
-      ...common,
-      vaultId: forModel.vaultId,
-      auth: { $case: "modelApiKey", value: { baseUrl: model.url } },
-      secret: await sealSecret(key, forModel, model.apiKey),
-    });
-    const { vault } = await vaults.createVault({ ...common, workspaceId: "" });
-    const forMcp = { vaultId: vault?.id ?? "", kind: "static_bearer", url: mcp.url } as const;
-    await vaults.createCredential({
-      ...common,
-      vaultId: forMcp.vaultId,
-      auth: { $case: "staticBearer", value: { mcpServerUrl: mcp.url } },
-      secret: await sealSecret(key, forMcp, mcp.token),
-    });
-    const { environment } = await environments.createEnvironment({
-      requestId: randomUUID(),
-      environmentJson: json({ name: "crash" }),
-      workspaceId: "",
-    });
-    const agentIds = {} as Record<AgentName, string>;
-    for (const [name, tools] of Object.entries(AGENTS) as [AgentName, object[]][]) {
-      const servers = [{ type: "url", name: "counter", url: mcp.url }];
-      const usesServer = tools.some((tool) => "mcp_server_name" in tool);
-      const definition = {
-        ...{ name, model: MODEL, system: "You are a test.", tools },
-        mcp_servers: usesServer ? servers : [],
-        metadata: METADATA[name] ?? {},
-      };
-      const { agent } = await agents.createAgent({
-        requestId: randomUUID(),
-        definitionJson: json(definition),
-        workspaceId: "",
-      });
-      agentIds[name] = agent?.id ?? "";
-    }
-    for (const client of [vaults, agents, environments]) client.close();
-    const sessions = createClient(SessionServiceService, at("session-1"), mesh.operator, "session");
-    return new Player({
-      mesh,
-      sessions,
-      agentIds,
-      environmentId: environment?.id ?? "",
-      vaultId: forMcp.vaultId,
-    });
+  constructor(mesh: CrashMesh, furniture: Furniture) {
+    this.mesh = mesh;
+    this.#furniture = furniture;
+    const address = mesh.addresses["session-1"] as string;
+    this.#sessions = createClient(SessionServiceService, address, mesh.operator, "session");
   }
 
   /** Makes a session; returns its id. */
   async newSession(agent: AgentName): Promise<string> {
+    const { agentIds, environmentId, vaultId } = this.#furniture;
     const request = CreateSessionRequest.fromPartial({
-      requestId: randomUUID(),
-      agentId: this.#agentIds[agent],
-      environmentId: this.#environmentId,
-      vaultIds: [this.#vaultId],
+      ...{ requestId: randomUUID(), agentId: agentIds[agent], environmentId, vaultIds: [vaultId] },
     });
     const { session } = await this.#insist(() => this.#sessions.createSession(request));
     return session?.id ?? "";
@@ -158,7 +86,8 @@ export class Player {
     let position = after;
     const seen: string[] = [];
     const signal = AbortSignal.timeout(PATIENCE_MS);
-    const request = () => WatchEventsRequest.fromPartial({ sessionId, afterPosition: position });
+    const request = () =>
+      WatchEventsRequest.fromPartial({ sessionId, afterPosition: position, includePreviews: true });
     const watch = async (): Promise<Event> => {
       for await (const { position: at, message } of this.#sessions.watchEvents(request(), { signal })) {
         position = at;

@@ -7,16 +7,15 @@ import { pointName } from "./point-name.ts";
 
 const CUT_MS = 150;
 const service = (process.env.GANGLION_INSTANCE ?? "").replace(/-\d+$/, "");
-const seen = new Map<string, number>();
+const seen = new Set<string>();
 let armed = orderOf(process.env.CRASH_ORDER);
-let left = armed?.hit ?? 0;
 delete process.env.CRASH_ORDER;
 
 watchSockets();
 setCrashHook((kind, subject, moment) => {
   const point = pointName(service, kind, subject, moment);
-  seen.set(point, (seen.get(point) ?? 0) + 1);
-  if (armed?.point !== point || --left > 0) return;
+  seen.add(point);
+  if (armed?.point !== point) return;
   const { action } = armed;
   armed = undefined;
   if (action === "kill") process.kill(process.pid, "SIGKILL");
@@ -27,7 +26,6 @@ setCrashHook((kind, subject, moment) => {
 process.on("message", (message: ToArmed) => {
   if (message.ask === "arm") {
     armed = message;
-    left = message.hit;
     tell({ told: "armed" });
   } else if (message.ask === "disarm") {
     armed = undefined;

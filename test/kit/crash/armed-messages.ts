@@ -3,7 +3,7 @@ export type CrashAction = "kill" | "cut";
 
 /** What a test tells a process. */
 export type ToArmed =
-  | { readonly ask: "arm"; readonly point: string; readonly action: CrashAction; readonly hit: number }
+  | { readonly ask: "arm"; readonly point: string; readonly action: CrashAction }
   | { readonly ask: "disarm" }
   /** The points it came by since the last such question. */
   | { readonly ask: "seen" };
@@ -13,4 +13,4 @@ export type FromArmed =
   | { readonly told: "armed" }
   | { readonly told: "disarmed" }
   | { readonly told: "hit"; readonly point: string }
-  | { readonly told: "seen"; readonly points: [string, number][] };
+  | { readonly told: "seen"; readonly points: string[] };

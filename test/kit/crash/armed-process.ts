@@ -50,15 +50,10 @@ export class ArmedProcess {
     return this.#listening.promise;
   }
 
-  /** The end of what it has printed. */
-  output(): string {
-    return this.#lines.join("\n");
-  }
-
   /** Arms it; `onHit` is called once, when the point was hit. A killed process is started again by itself, unarmed. */
-  async arm(point: string, action: CrashAction, hit: number, onHit: () => void): Promise<void> {
+  async arm(point: string, action: CrashAction, onHit: () => void): Promise<void> {
     this.#onHit = onHit;
-    this.#order = { ask: "arm", point, action, hit };
+    this.#order = { ask: "arm", point, action };
     await this.ready;
     // One that is about to die of an order before begins with this one.
     await this.#ask(this.#order, "armed").catch(ignoreDeath);
@@ -74,7 +69,7 @@ export class ArmedProcess {
   }
 
   /** The points it came by since the last call. */
-  async seen(): Promise<[string, number][]> {
+  async seen(): Promise<string[]> {
     return (await this.#ask({ ask: "seen" }, "seen")).points;
   }
 
@@ -140,7 +135,7 @@ export class ArmedProcess {
     this.#isKilledByUs = false;
     this.#deaths += 1;
     if (this.#deaths > MAX_DEATHS) {
-      this.#listening.reject(new Error(`${this.spec.name} does not stay up:\n${this.output()}`));
+      this.#listening.reject(new Error(`${this.spec.name} does not stay up:\n${this.#lines.join("\n")}`));
       return;
     }
     // Whoever already waits for it to listen goes on waiting, for the next one.

@@ -88,8 +88,6 @@ export class CrashMesh {
       GANGLION_INSTANCE: name,
       GANGLION_LISTEN: at(name),
       GANGLION_TLS_DIR: await ca.directory(service, name),
-      // What each call came to is read when a test fails.
-      GANGLION_LOG_LEVEL: "info",
     });
     const cache = { NODE_COMPILE_CACHE: join(ca.root, "compiled") };
     const counters = new HandCounters(join(folder, "bubblewrap", "hands"));
@@ -187,12 +185,7 @@ export class CrashMesh {
   /** Points that any process came by since the last call. */
   async seen(): Promise<string[]> {
     const all = await Promise.all(this.processes.map((process) => process.seen()));
-    return [...new Set(all.flat().map(([point]) => point))].sort();
-  }
-
-  /** What the processes have printed, for a test that failed. */
-  output(): string {
-    return this.processes.map((one) => `=== ${one.spec.name}\n${one.output()}`).join("\n");
+    return [...new Set(all.flat())].sort();
   }
 
   /** Ends everything. */
