@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import type { GanglionError } from "../../../../services/common/errors/ganglion-error.ts";
-import { GetEventsRequest } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
-import type { Event } from "../../../../services/gen/ganglion/types/v1/event.ts";
+import { readLog } from "../../../kit/read-log.ts";
 import {
   type Caller,
   emit,
@@ -22,16 +21,8 @@ export function appendSuite(kit: () => SessionKit): void {
   describe("append", () => {
     const suite = new Suite(kit, "append");
 
-    const read = async (sessionId: string): Promise<Event[]> => {
-      const all: Event[] = [];
-      for (;;) {
-        const page = await suite.client.session.getEvents(
-          GetEventsRequest.fromPartial({ sessionId, afterPosition: all.at(-1)?.position ?? 0n, limit: 1000 }),
-        );
-        all.push(...page.events);
-        if (!page.hasMore) return all;
-      }
-    };
+    const read = (sessionId: string) =>
+      readLog(sessionId, (request) => suite.client.session.getEvents(request));
 
     it("answers positions, times and minted ids in the order of the request", async () => {
       const { id } = await suite.create();
