@@ -29,8 +29,8 @@ export type Action =
   /** Have older turns summarised, so that the next request fits into the window. */
   | { type: "compact"; plan: CompactionPlan; attempt: number }
   | { type: "go_idle"; stop: StopReason_Type; eventIds: string[]; stopDetailsJson: Uint8Array }
-  /** Say what went wrong, close what is open, and go idle. Input that can never be answered is consumed. */
-  | { type: "fail"; failure: Failure; calls: Call[]; consumesInput: boolean };
+  /** Say what went wrong, close what is open, and go idle. Input that is queued is consumed. */
+  | { type: "fail"; failure: Failure; calls: Call[] };
 
 const NO_BYTES = new Uint8Array(0);
 
@@ -45,8 +45,8 @@ export function decide(state: SessionState): Action {
   if (state.spending.isPaused && state.openCalls.size === 0 && isUsedUp(state.spending))
     return { type: "wait" };
   const isBusy = hasWork(state) || state.openCalls.size > 0;
-  if (state.unknownEventType !== "") return isBusy ? fail(state, "unknownEvent", true) : { type: "wait" };
-  if (isBusy && state.fruitlessLeases >= LIMITS.fruitlessLeases) return fail(state, "noProgress", true);
+  if (state.unknownEventType !== "") return isBusy ? fail(state, "unknownEvent") : { type: "wait" };
+  if (isBusy && state.fruitlessLeases >= LIMITS.fruitlessLeases) return fail(state, "noProgress");
   if (state.openCalls.size > 0) return decideOnCalls(state);
   return hasWork(state) ? decideOnTurn(state) : endQuietly(state);
 }
@@ -84,7 +84,7 @@ function decideOnTurn(state: SessionState): Action {
     (server) => !state.mcpTools.has(server) && !state.failedMcpServers.has(server),
   );
   if (servers.length > 0) return { type: "resolve_tools", servers };
-  if (!contextOf(state)) return fail(state, "contextStrategyInvalid", true);
+  if (!contextOf(state)) return fail(state, "contextStrategyInvalid");
   const attempt = state.failedAttempt + 1;
   const plan = planCompaction(state);
   if (plan === "limit") return fail(state, "compactionLimit");
@@ -151,6 +151,6 @@ function idle(stop: StopReason_Type, stopDetailsJson: Uint8Array = NO_BYTES): Ac
   return { type: "go_idle", stop, eventIds: [], stopDetailsJson };
 }
 
-function fail(state: SessionState, name: keyof typeof FAILURES, consumesInput = false): Action {
-  return { type: "fail", failure: FAILURES[name], calls: [...state.openCalls.values()], consumesInput };
+function fail(state: SessionState, name: keyof typeof FAILURES): Action {
+  return { type: "fail", failure: FAILURES[name], calls: [...state.openCalls.values()] };
 }

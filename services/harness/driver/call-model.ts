@@ -31,7 +31,7 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
   } catch (error) {
     if (error instanceof LeaseLost) throw error;
     ctx.logger.error({ err: error }, "no request can be built from the log");
-    return failTurn(ctx, FAILURES.requestNotBuilt, { consumesInput: true });
+    return failTurn(ctx, FAILURES.requestNotBuilt);
   }
   // Stopped while contents were read.
   if (!request) return;
@@ -43,7 +43,7 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
     if (contextOf(log.state)?.strategy.promise === "enforced") {
       // Recorded as a change, or no later turn could do better.
       await log.append([recordStrategy(log.state)], ctx.traceparent);
-      return failTurn(ctx, FAILURES.prefixBroken, { consumesInput: true });
+      return failTurn(ctx, FAILURES.prefixBroken);
     }
   }
   const catalog = toolCatalog(log.state);

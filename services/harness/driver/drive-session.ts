@@ -82,7 +82,7 @@ async function act(ctx: DriveContext, action: Exclude<Action, { type: "stop" | "
       return;
     }
     case "fail":
-      return failTurn(ctx, action.failure, action);
+      return failTurn(ctx, action.failure, action.calls);
   }
 }
 

@@ -15,13 +15,13 @@ import { unknown } from "./run-in-hand.ts";
 export async function failTurn(
   ctx: DriveContext,
   failure: Failure,
-  options: { calls?: readonly Call[]; consumesInput?: boolean } = {},
+  calls: readonly Call[] = [],
 ): Promise<void> {
   ctx.logger.warn({ reason: failure.reason }, "the turn failed");
-  const results = (options.calls ?? []).map((call) => callResult(call, unknown("The turn was ended")));
+  const results = calls.map((call) => callResult(call, unknown("The turn was ended")));
   await ctx.log.append(
     [
-      ...(options.consumesInput || ctx.log.state.queued.length > 0 ? consumeInput(ctx, failure.reason) : []),
+      ...(ctx.log.state.queued.length > 0 ? consumeInput(ctx, failure.reason) : []),
       ...results,
       sessionError(failure, RETRY.EXHAUSTED),
     ],
