@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { once } from "node:events";
 import { DEFAULT_IMAGE } from "../../../services/common/config/common-fields.ts";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import { type Implementation, implementSome, unary } from "../../../services/common/grpc/handlers.ts";
@@ -60,7 +59,7 @@ export async function startGateway(session: Implementation[]): Promise<GatewayUn
       GANGLION_DRAIN_GRACE_MS: "1000",
     },
   });
-  const doors = await lineOf(gateway, "public doors are open");
+  const doors = await gateway.line(({ msg }) => msg === "public doors are open");
   return {
     ca,
     gateway,
@@ -77,17 +76,6 @@ export async function startGateway(session: Implementation[]): Promise<GatewayUn
       ca.remove();
     },
   };
-}
-
-/** lineOf resolves with the first log line that has this message. */
-export async function lineOf(service: RunningService, msg: string): Promise<Record<string, unknown>> {
-  for (;;) {
-    const line = service.lines().find((one) => one.msg === msg);
-    if (line) return line;
-    await once(service.process.stdout as NodeJS.ReadableStream, "data", {
-      signal: AbortSignal.timeout(10_000),
-    });
-  }
 }
 
 /** playApiKeys plays a service that knows one API key, of the workspace "wrkspc_a". */
