@@ -73,7 +73,7 @@ describe("the audit log and the end of tokens, over a whole mesh", function () {
       take: async (sessionId: string) => {
         const { lease } = await sessions.acquireLease({ sessionId, bootId, requestId: randomUUID() });
         assert.ok(lease);
-        const request = { sessionId, epoch: lease.epoch, audience: HARNESS_AUDIENCE };
+        const request = { sessionId, epoch: lease.epoch, audience: HARNESS_AUDIENCE, handId: "" };
         return { epoch: lease.epoch, token: (await bindings.issueToken(request)).token };
       },
       /** What the MCP door says to a token: "OK" or the reason. */

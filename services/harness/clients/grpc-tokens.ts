@@ -6,7 +6,7 @@ import type { BindingClient } from "./service-clients.ts";
 export function createGrpcTokens(client: BindingClient): Tokens {
   return {
     async issue({ sessionId, epoch }, signal) {
-      const request = { sessionId, epoch, audience: Audience.AUDIENCE_HARNESS };
+      const request = { sessionId, epoch, audience: Audience.AUDIENCE_HARNESS, handId: "" };
       // A proxy that was just restarted is there before the connection's next attempt.
       const { token } = await client.issueToken(request, { signal, timeoutMs: 5000, waitForReady: true });
       return token;

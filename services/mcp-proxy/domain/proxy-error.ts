@@ -43,6 +43,10 @@ const REASONS = {
     "a credential may not travel over plain HTTP to this destination",
   ],
   WORKSPACE_NOT_FOUND: ["NOT_FOUND", "no such workspace"],
+  REPO_NOT_ALLOWED: ["PERMISSION_DENIED", "the session may not use this repository"],
+  REF_NOT_ALLOWED: ["PERMISSION_DENIED", "the session may not push to this ref"],
+  GIT_REDIRECT: ["UNAVAILABLE", "the git server redirected; redirects are not followed"],
+  RESPONSE_WITHHELD: ["PERMISSION_DENIED", "the answer could not be searched for the credential"],
   DATABASE_UNAVAILABLE: ["UNAVAILABLE", "the proxy's database cannot be reached; nothing was sent"],
 } as const satisfies Record<string, readonly [Code, string]>;
 

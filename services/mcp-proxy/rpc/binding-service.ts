@@ -48,6 +48,9 @@ export function bindingService(deps: BindingServiceDeps): Implementation {
       deps.warm(binding, epoch);
       return { token, tokenId };
     }),
+    getHandSetup: unary(async () => {
+      throw proxyError("BINDING_NOT_FOUND");
+    }),
     endBinding: unary(async (req, ctx) => {
       const found = new Violations();
       checkSessionId(found, req.sessionId);

@@ -31,6 +31,8 @@ export class ProxyBindings implements VaultBindings {
       mcpServers: binding.mcpServers.map(({ name, url }) => ({ name, url })),
       models: [...binding.models],
       replacesMcpServers,
+      networking: undefined,
+      gitRepositories: [],
     };
     try {
       // A proxy that is being restarted is back within a second or two: wait for it. [B135]

@@ -52,6 +52,12 @@ export class PlayedProxy {
         return { token, tokenId: "tok_1" };
       }),
       endBinding: unary(async () => ({})),
+      getHandSetup: unary(async () => ({
+        egressCaPem: "",
+        placeholders: [],
+        gitRewrites: [],
+        hasEgress: false,
+      })),
     });
   }
 

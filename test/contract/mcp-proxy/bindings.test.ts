@@ -23,11 +23,13 @@ describe("BindingService", () => {
     mcpServers: [{ name: "demo", url: "https://mcp.example.test/mcp" }],
     models: ["claude-test"],
     replacesMcpServers: false,
+    networking: undefined,
+    gitRepositories: [],
     ...more,
   });
   const issue = async (sessionId: string, epoch = 1n, harness = "harness-1") => {
     const client = await kit.client(BindingServiceService, "harness", harness);
-    return client.issueToken({ sessionId, epoch, audience: 1 });
+    return client.issueToken({ sessionId, epoch, audience: 1, handId: "" });
   };
   const owner = (harness = "harness-1") => `spiffe://ganglion.local/harness/${harness}`;
 
@@ -143,7 +145,9 @@ describe("BindingService", () => {
     await (await kit.bindings()).bind(request);
     kit.leases.set(request.sessionId, { workspaceId: WORKSPACE, epoch: 1n, owner: owner() });
     const client = await kit.client(BindingServiceService, "harness");
-    const none = await failureOf(client.issueToken({ sessionId: request.sessionId, epoch: 1n, audience: 0 }));
+    const none = await failureOf(
+      client.issueToken({ sessionId: request.sessionId, epoch: 1n, audience: 0, handId: "" }),
+    );
     assert.equal(none.violations[0]?.field, "audience");
     await (await kit.bindings()).endBinding({ sessionId: request.sessionId });
     await (await kit.bindings()).endBinding({ sessionId: request.sessionId });
@@ -158,7 +162,9 @@ describe("BindingService", () => {
     });
     try {
       const client = await kit.client(BindingServiceService, "harness", "harness-1", other.listening.addr);
-      const error = await failureOf(client.issueToken({ sessionId: newId("sesn"), epoch: 1n, audience: 1 }));
+      const error = await failureOf(
+        client.issueToken({ sessionId: newId("sesn"), epoch: 1n, audience: 1, handId: "" }),
+      );
       assert.equal(error.reason, "LOG_UNAVAILABLE");
     } finally {
       await other.stop();

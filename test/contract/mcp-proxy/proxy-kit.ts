@@ -252,6 +252,8 @@ export class ProxyKit {
       mcpServers: servers.map(({ name, url }) => ({ name, url })),
       models,
       replacesMcpServers: false,
+      networking: undefined,
+      gitRepositories: [],
     });
     const { token, tokenId } = await this.lease(sessionId, epoch, harness);
     return { sessionId, token, tokenId, vaultId, epoch };
@@ -262,7 +264,7 @@ export class ProxyKit {
     const owner = `spiffe://ganglion.local/harness/${harness}`;
     this.leases.set(sessionId, { workspaceId: WORKSPACE, epoch, owner });
     const client = await this.client(BindingServiceService, "harness", harness);
-    return client.issueToken({ sessionId, epoch, audience: 1 });
+    return client.issueToken({ sessionId, epoch, audience: 1, handId: "" });
   }
 
   /** Raises a fence as the session service does, in the database. */

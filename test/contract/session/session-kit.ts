@@ -240,6 +240,12 @@ function startFakeProxy(tls: TlsBundle, proxy: { bound: BindRequest[]; failure: 
         }),
         issueToken: unary(async () => ({ token: "", tokenId: "" })),
         endBinding: unary(async () => ({})),
+        getHandSetup: unary(async () => ({
+          egressCaPem: "",
+          placeholders: [],
+          gitRewrites: [],
+          hasEgress: false,
+        })),
       }),
     ],
   });
