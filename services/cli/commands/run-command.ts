@@ -14,6 +14,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   tail: async () => (await import("./tail.ts")).tail,
   sessions: async () => (await import("./sessions.ts")).sessions,
   vault: async () => (await import("./vault.ts")).vault,
+  policy: async () => (await import("./policy.ts")).policy,
   certs: async () => (await import("./certs.ts")).certs,
   doctor: async () => (await import("./doctor.ts")).doctor,
 };
