@@ -27,17 +27,18 @@ CREATE INDEX oauth_authorizations_age ON proxy.oauth_authorizations (created_at)
 
 -- Claims the renewal of a credential that still has version p_from: 'claimed'; 'claimed' too, with the sealed answer, when
 -- whoever renewed it before died (or gave up) with the answer in hand; 'busy' while another renews; 'moved' when it has
--- another version, or none, by now. The lock on the credential's row puts claims in one order with what ends them.
+-- another version by now (null: it has gone). The lock on the credential's row puts claims in one order with what ends them.
 CREATE FUNCTION proxy.claim_oauth_renewal(
-  p_credential_id text, p_from bigint, p_request_id text, p_instance text, p_boot_id text, OUT state text, OUT answer bytea
+  p_credential_id text, p_from bigint, p_request_id text, p_instance text, p_boot_id text,
+  OUT state text, OUT version bigint, OUT answer bytea
 ) LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 DECLARE
   v_row proxy.oauth_renewals%ROWTYPE;
 BEGIN
   state := 'moved';
-  PERFORM FROM proxy.credentials AS c
-  WHERE c.credential_id = p_credential_id AND c.version = p_from AND c.archived_at IS NULL FOR NO KEY UPDATE;
-  IF NOT FOUND THEN RETURN; END IF;
+  SELECT c.version INTO version FROM proxy.credentials AS c
+  WHERE c.credential_id = p_credential_id AND c.archived_at IS NULL FOR NO KEY UPDATE;
+  IF version IS DISTINCT FROM p_from THEN RETURN; END IF;
   state := 'claimed';
   SELECT r.* INTO v_row FROM proxy.oauth_renewals AS r WHERE r.credential_id = p_credential_id;
   IF NOT FOUND THEN
