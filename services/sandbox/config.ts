@@ -8,6 +8,27 @@ const MIB = 1024 ** 2;
 export const sandboxFields = {
   ...commonFields,
   GANGLION_SESSION_ADDR: replicas("address of the session service, which confirms leases"),
+  GANGLION_PROXY_ADDR: optional(
+    replicas("address of mcp-proxy, which says what hands may reach; absent = hands reach nothing"),
+  ),
+  GANGLION_PROXY_EGRESS_ADDR: optional(
+    replicas("address of mcp-proxy's egress door, the only way out of hands; goes with the one above"),
+  ),
+  GANGLION_HAND_CONNECTIONS: integer(
+    "connections to the outside that a hand may have open at a time",
+    { min: 1, max: 1_024 },
+    64,
+  ),
+  GANGLION_EGRESS_CONNECTIONS: integer(
+    "connections to the outside of all hands at a time; each takes two descriptors of this process",
+    { min: 1, max: 100_000 },
+    1_024,
+  ),
+  GANGLION_EGRESS_IDLE_MS: integer(
+    "a hand's connection over which nothing came for so long is closed",
+    { min: 100, max: DAY_MS },
+    300_000,
+  ),
   GANGLION_DATA_DIR: path(
     "folder for the journal and the hands' files; hands' users must be able to reach it",
   ),

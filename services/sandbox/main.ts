@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { loadConfig } from "../common/config/load-config.ts";
+import { EXIT_CONFIG, loadConfig } from "../common/config/load-config.ts";
 import { createClient } from "../common/grpc/create-client.ts";
 import { implement, unary } from "../common/grpc/handlers.ts";
 import { startServer } from "../common/grpc/start-server.ts";
@@ -8,14 +8,18 @@ import { createLogger } from "../common/log/create-logger.ts";
 import type { ReadinessPart } from "../common/telemetry/admin-server.ts";
 import { createMetrics } from "../common/telemetry/metrics.ts";
 import { TlsBundle } from "../common/tls/tls-bundle.ts";
+import { BindingServiceService } from "../gen/ganglion/mcpproxy/v1/binding_service.ts";
 import { SandboxServiceService } from "../gen/ganglion/sandbox/v1/sandbox_service.ts";
 import { SessionServiceService } from "../gen/ganglion/session/v1/session_service.ts";
+import { ProxyHands } from "./clients/proxy-hands.ts";
 import { SessionLeaseSource } from "./clients/session-lease-source.ts";
 import { sandboxFields } from "./config.ts";
 import { Executions } from "./domain/executions.ts";
 import { HandRegistry } from "./domain/hand-registry.ts";
 import { LeaseGuard } from "./domain/lease-guard.ts";
 import { BubblewrapDriver } from "./drivers/bubblewrap/bubblewrap-driver.ts";
+import { ProxyDialer } from "./egress/proxy-dialer.ts";
+import { ProxyWaysOut } from "./egress/ways-out.ts";
 import { FileJournal } from "./journal/file-journal.ts";
 import { holdFolder } from "./journal/hold-folder.ts";
 import { refuseRoot } from "./refuse-root.ts";
@@ -58,9 +62,12 @@ const driver = new BubblewrapDriver({
 });
 let driverProblem = await startDriver();
 
+const tls = new TlsBundle(config.GANGLION_TLS_DIR);
+const proxy = connectProxy();
 const hands = new HandRegistry({
   driver,
   journal,
+  waysOut: proxy?.waysOut,
   maxHands: config.GANGLION_MAX_HANDS,
   idleTtlMs: config.GANGLION_HAND_IDLE_TTL_MS,
   now: Date.now,
@@ -70,7 +77,6 @@ const hands = new HandRegistry({
       message,
     ),
 });
-const tls = new TlsBundle(config.GANGLION_TLS_DIR);
 const sessions = createClient(SessionServiceService, config.GANGLION_SESSION_ADDR, tls, "session");
 const leases = new SessionLeaseSource(sessions);
 const executions = new Executions({ hands, journal, now: Date.now });
@@ -141,9 +147,31 @@ await startServer({
     await hands.close();
     await journal.close();
     sessions.close();
+    proxy?.close();
     hold.close();
   },
 });
+
+/** What hands need of mcp-proxy; undefined where they reach nothing. */
+function connectProxy(): { waysOut: ProxyWaysOut; close: () => void } | undefined {
+  const { GANGLION_PROXY_ADDR: addresses, GANGLION_PROXY_EGRESS_ADDR: doors } = config;
+  if (!addresses && !doors) return undefined;
+  if (!addresses || !doors) {
+    process.stderr.write("sandbox: GANGLION_PROXY_ADDR and GANGLION_PROXY_EGRESS_ADDR go together\n");
+    process.exit(EXIT_CONFIG);
+  }
+  const client = createClient(BindingServiceService, addresses, tls, "mcp-proxy");
+  const waysOut = new ProxyWaysOut(new ProxyHands(client), {
+    dialer: new ProxyDialer(doors, tls),
+    limits: {
+      perHand: config.GANGLION_HAND_CONNECTIONS,
+      total: config.GANGLION_EGRESS_CONNECTIONS,
+      idleMs: config.GANGLION_EGRESS_IDLE_MS,
+    },
+    open: { count: 0 },
+  });
+  return { waysOut, close: () => client.close() };
+}
 
 /** A host that cannot make hands still answers for those that ran: it starts, and says what is missing. */
 async function startDriver(): Promise<string | undefined> {

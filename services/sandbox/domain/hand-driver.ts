@@ -1,3 +1,5 @@
+import type { WayOut } from "./way-out.ts";
+
 /** What a hand may use. All values are positive; the host's defaults are filled in. */
 export type HandResources = {
   memoryBytes: number;
@@ -84,6 +86,9 @@ export interface HandDriver {
   /** Removes what a dead predecessor left, and proves that a hand can be made here. */
   start(): Promise<void>;
   capabilities(): DriverCapabilities;
-  /** Makes a hand. Rejects with DriverUnavailableError, or with any error when it failed this time. */
-  provision(handId: string, resources: HandResources): Promise<DrivenHand>;
+  /**
+   * Makes a hand; without a way out it reaches nothing. Rejects with DriverUnavailableError, or with any error when it
+   * failed this time.
+   */
+  provision(handId: string, resources: HandResources, wayOut?: WayOut): Promise<DrivenHand>;
 }

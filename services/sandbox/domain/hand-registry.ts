@@ -7,6 +7,7 @@ import {
   type HandDriver,
   type HandResources,
 } from "./hand-driver.ts";
+import type { WaysOut } from "./way-out.ts";
 
 /** Where a hand stands. */
 export type HandState = "READY" | "LOST";
@@ -29,6 +30,8 @@ export type HandRecord = {
 export type HandRegistryOptions = {
   driver: HandDriver;
   journal: ExecutionJournal;
+  /** Absent where no hand may reach anything. */
+  waysOut?: WaysOut | undefined;
   maxHands: number;
   /** A hand that ran nothing for so long is killed. */
   idleTtlMs: number;
@@ -152,12 +155,13 @@ export class HandRegistry {
   }
 
   async #make(sessionId: string, resources: HandResources): Promise<HandRecord> {
-    const { driver, journal, maxHands, now } = this.#options;
+    const { driver, journal, waysOut, maxHands, now } = this.#options;
     if (this.#isClosed || this.#live().length + this.#beingMade >= maxHands) throw handLimit(maxHands);
     const id = newId("hand");
     this.#beingMade += 1;
     try {
-      const driven = await driver.provision(id, resources);
+      const wayOut = await waysOut?.find({ sessionId, handId: id });
+      const driven = await driver.provision(id, resources, wayOut);
       const createdAt = now();
       try {
         await journal.recordHand({ handId: id, sessionId, createdAt });

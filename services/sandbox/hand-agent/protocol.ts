@@ -18,6 +18,20 @@ export const DEFAULT_LIMITS: HandLimits = {
   fileBytes: 1024 * 1024,
 };
 
+/** Socket of a hand that may reach the outside: its other end is the sandbox service. */
+export const EGRESS_SOCKET = "/run/ganglion/egress.sock";
+
+/** Port on a hand's loopback where programs find the socket through their proxy variables. */
+export const EGRESS_PORT = 3128;
+
+/** What the agent of a hand that may reach the outside is told. Nothing in it is secret. */
+export type OutsideConfig = {
+  /** Environment variables of commands, beside those that every hand has. */
+  environment: Record<string, string>;
+  /** Connections that may be open at a time. */
+  maxConnections: number;
+};
+
 /** A process that outlived the command that started it. */
 export type BackgroundProcess = { pid: number; command: string };
 
@@ -39,7 +53,8 @@ export type ToolResult = {
 
 /** Frames from the service to the agent. */
 export type ToAgent =
-  | { type: "configure"; limits: HandLimits }
+  /** Once, before any call. Without outside there is no way out. */
+  | { type: "configure"; limits: HandLimits; outside?: OutsideConfig }
   | { type: "call"; id: number; name: string; input: unknown; timeoutMs: number }
   | { type: "cancel"; id: number }
   | { type: "ping"; nonce: number };

@@ -21,6 +21,8 @@ export type ShellOptions = {
   /** Where long outputs are kept as they were. */
   outputFolder: string;
   limits: HandLimits;
+  /** Environment variables of commands, beside the base ones, which win. */
+  environment: Readonly<Record<string, string>>;
   /** Called when processes of a call could not be killed: the hand as a whole has to go. */
   onUnclean: (detail: string) => void;
 };

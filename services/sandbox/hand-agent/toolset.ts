@@ -13,6 +13,8 @@ export type ToolsetOptions = {
   stateFolder: string;
   outputFolder: string;
   limits: HandLimits;
+  /** Environment variables of commands, beside the base ones. */
+  environment: Readonly<Record<string, string>>;
   onUnclean: (detail: string) => void;
 };
 

@@ -12,19 +12,24 @@ export class WaitingShell {
   /** Marks every process of the call. */
   readonly mark: string;
 
-  constructor(options: { workspace: string; stateFolder: string }) {
+  constructor(options: {
+    workspace: string;
+    stateFolder: string;
+    environment: Readonly<Record<string, string>>;
+  }) {
     this.mark = nextMark();
+    const environment = { ...options.environment, ...BASE_ENVIRONMENT };
     this.child = spawn(
       "/bin/bash",
       [
         ...["--noprofile", "--norc", "-c", '. "$2"', "bash"],
-        ...[options.stateFolder, SHELL_SCRIPT, Object.keys(BASE_ENVIRONMENT).join(" ")],
+        ...[options.stateFolder, SHELL_SCRIPT, Object.keys(environment).join(" ")],
       ],
       // Its own session: no terminal, and one name for the whole process group.
       {
         cwd: existsSync(options.workspace) ? options.workspace : "/",
         detached: true,
-        env: { ...BASE_ENVIRONMENT, [CALL_MARK]: this.mark },
+        env: { ...environment, [CALL_MARK]: this.mark },
         stdio: ["pipe", "pipe", "pipe"],
       },
     );

@@ -48,10 +48,15 @@ export class SandboxKit {
     this.#settings = settings;
   }
 
-  /** Starts both services. */
-  static async start(settings: Record<string, string> = {}, leaked?: number): Promise<SandboxKit> {
+  /** Starts both services; what plays further parts of the mesh says what the sandbox is told of them. */
+  static async start(
+    given: Record<string, string> = {},
+    leaked?: number,
+    play?: (ca: TestCa) => Promise<Record<string, string>>,
+  ): Promise<SandboxKit> {
     const ca = await TestCa.create();
     chmodSync(ca.root, 0o711);
+    const settings = { ...given, ...(await play?.(ca)) };
     let kit: SandboxKit | undefined;
     const session = await startServer({
       service: "session",

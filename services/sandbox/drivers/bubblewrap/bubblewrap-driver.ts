@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   rmdirSync,
+  rmSync,
   statSync,
 } from "node:fs";
 import { userInfo } from "node:os";
@@ -20,17 +21,25 @@ import {
   type HandDriver,
   type HandResources,
 } from "../../domain/hand-driver.ts";
+import { DOOR_SOCKET, type OpenDoor, type WayOut } from "../../domain/way-out.ts";
+import type { OutsideConfig } from "../../hand-agent/protocol.ts";
 import { BubblewrapHand } from "./bubblewrap-hand.ts";
 import { Cgroups } from "./cgroups.ts";
 import { installAgent, installEtc } from "./install-parts.ts";
 import { Jail } from "./jail.ts";
 import { asUser, type HandIdentity } from "./launch-command.ts";
+import { outsideEnvironment, readRoots, writeOutsideFiles } from "./outside-files.ts";
 import { buildSeccompFilter } from "./seccomp-filter.ts";
 import { findSubIds } from "./sub-ids.ts";
 import { type UidSlot, UidSlots } from "./uid-slots.ts";
 
 const run = promisify(execFile);
 const REMOVE_SCRIPT = 'chmod -R u+rwX -- "$1" 2>/dev/null; rm -rf -- "$1"/* "$1"/.[!.]* "$1"/..?*';
+// In a hand's folder, beside its work folder: files of the service, which the hand reads.
+const OUTSIDE = "outside";
+// Holds the hand's socket alone. Open while the jail is made; from then on the hand has it by its mount, and nobody by
+// its path.
+const DOOR = "door";
 const PROBE_RESOURCES = { memoryBytes: 1 << 30, cpuMillis: 1000, maxProcesses: 64, diskBytes: 1 << 30 };
 
 /** Where the driver works. */
@@ -55,6 +64,7 @@ export class BubblewrapDriver implements HandDriver {
   #seccomp: Buffer = Buffer.alloc(0);
   #started: Promise<void> | undefined;
   #sharedReason = "";
+  #roots = "";
 
   constructor(options: BubblewrapOptions) {
     this.#options = options;
@@ -80,6 +90,7 @@ export class BubblewrapDriver implements HandDriver {
     }
     installAgent(join(this.#options.folder, "agent"));
     installEtc(join(this.#options.folder, "etc"));
+    this.#roots = readRoots();
     this.#cgroups =
       this.#options.cgroupFolders.length > 0 ? new Cgroups(this.#options.cgroupFolders) : undefined;
     await this.#reap();
@@ -100,23 +111,30 @@ export class BubblewrapDriver implements HandDriver {
     };
   }
 
-  async provision(handId: string, resources: HandResources): Promise<DrivenHand> {
+  async provision(handId: string, resources: HandResources, wayOut?: WayOut): Promise<DrivenHand> {
     await this.start();
-    return this.#make(handId, resources);
+    return this.#make(handId, resources, wayOut);
   }
 
-  async #make(handId: string, resources: HandResources): Promise<DrivenHand> {
+  async #make(handId: string, resources: HandResources, wayOut?: WayOut): Promise<DrivenHand> {
     const slot = this.#slots ? await this.#slots.take() : undefined;
     if (this.#slots && !slot) throw new Error("no free user id for another hand");
     const folder = join(this.#handsFolder, handId);
     const group = this.#cgroups?.create(handId, resources);
+    let door: OpenDoor | undefined;
     const cleanUp = async () => {
+      await door?.close();
       await removeHandFolder(folder, slot);
       await group?.remove();
       await slot?.release();
     };
     try {
-      return await this.#launch(folder, slot, group?.joinFiles ?? [], resources, cleanUp);
+      crashPoint("hand.make.before");
+      mkdirSync(folder, { mode: 0o700 });
+      // Open only until the hand's user has made its work folder in it.
+      if (slot) chmodSync(folder, 0o733);
+      door = wayOut && (await openDoor(folder, wayOut, this.#roots));
+      return await this.#launch(folder, slot, group?.joinFiles ?? [], resources, cleanUp, wayOut);
     } catch (error) {
       await cleanUp();
       throw error;
@@ -129,17 +147,16 @@ export class BubblewrapDriver implements HandDriver {
     joinFiles: readonly string[],
     resources: HandResources,
     cleanUp: () => Promise<void>,
+    wayOut: WayOut | undefined,
   ): Promise<DrivenHand> {
-    crashPoint("hand.make.before");
-    mkdirSync(folder, { mode: 0o700 });
-    // Open only until the hand's user has made its work folder in it.
-    if (slot) chmodSync(folder, 0o733);
+    const outside = { socket: join(folder, DOOR, DOOR_SOCKET), folder: join(folder, OUTSIDE) };
     const jail = await Jail.start({
       parts: {
         nodeBinary: this.#options.nodeBinary,
         agentFolder: join(this.#options.folder, "agent"),
         etcFolder: join(this.#options.folder, "etc"),
         workFolder: join(folder, "work"),
+        ...(wayOut && { outside }),
       },
       identity: slot,
       joinFiles,
@@ -149,11 +166,13 @@ export class BubblewrapDriver implements HandDriver {
     chmodSync(folder, slot ? 0o711 : 0o700);
     const hand = new BubblewrapHand(jail, cleanUp);
     try {
-      await hand.ready();
+      await hand.ready(wayOut && agentConfig(wayOut));
     } catch (error) {
       await jail.kill();
       throw error;
     }
+    // The agent runs, so the jail's mounts are made.
+    if (wayOut) chmodSync(join(folder, DOOR), 0o700);
     crashPoint("hand.make.after");
     return hand;
   }
@@ -222,6 +241,18 @@ function checkHost(nodeBinary: string): void {
   accessSync(dirname(nodeBinary), constants.X_OK);
 }
 
+/** Makes what a hand with a way out is shown: its socket, and the files that go with it. */
+async function openDoor(folder: string, wayOut: WayOut, roots: string): Promise<OpenDoor> {
+  writeOutsideFiles(join(folder, OUTSIDE), wayOut.setup, roots);
+  mkdirSync(join(folder, DOOR));
+  chmodSync(join(folder, DOOR), 0o711);
+  return wayOut.open(join(folder, DOOR));
+}
+
+function agentConfig({ setup, maxConnections }: WayOut): OutsideConfig {
+  return { environment: outsideEnvironment(setup), maxConnections };
+}
+
 /** Removes a hand's files under the hand's own id: they are whatever the model made of them. */
 async function removeHandFolder(folder: string, identity: HandIdentity | undefined): Promise<void> {
   const work = join(folder, "work");
@@ -231,5 +262,6 @@ async function removeHandFolder(folder: string, identity: HandIdentity | undefin
     await run(program!, args, { env: {}, cwd: "/" });
     rmdirSync(work);
   }
+  for (const name of [OUTSIDE, DOOR]) rmSync(join(folder, name), { recursive: true, force: true });
   if (existsSync(folder)) rmdirSync(folder);
 }

@@ -1,5 +1,5 @@
 import type { DrivenHand, ToolCall, ToolRun } from "../../domain/hand-driver.ts";
-import type { ToolResult } from "../../hand-agent/protocol.ts";
+import type { OutsideConfig, ToolResult } from "../../hand-agent/protocol.ts";
 import { DEFAULT_LIMITS } from "../../hand-agent/protocol.ts";
 import { AgentClient } from "./agent-client.ts";
 import type { Jail } from "./jail.ts";
@@ -32,8 +32,8 @@ export class BubblewrapHand implements DrivenHand {
     return this.#jail.initPid;
   }
 
-  /** Resolves when the agent has started and knows its limits. */
-  async ready(): Promise<void> {
+  /** Resolves when the agent has started and knows its limits and, where it has one, its way out. */
+  async ready(outside?: OutsideConfig): Promise<void> {
     const timer = setTimeout(
       () => this.#agent.fail("the hand's agent did not start in time"),
       READY_TIMEOUT_MS,
@@ -45,7 +45,7 @@ export class BubblewrapHand implements DrivenHand {
     } finally {
       clearTimeout(timer);
     }
-    this.#agent.send({ type: "configure", limits: DEFAULT_LIMITS });
+    this.#agent.send({ type: "configure", limits: DEFAULT_LIMITS, ...(outside && { outside }) });
   }
 
   async run(call: ToolCall, signal: AbortSignal): Promise<ToolRun> {

@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,6 +21,8 @@ const ETC_FILES: Readonly<Record<string, string>> = {
   hosts: "127.0.0.1 localhost hand\n::1 localhost\n",
   hostname: "hand\n",
   "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+  // A hand that may reach the outside has its own in this place.
+  gitconfig: "",
 };
 
 /**
@@ -37,8 +48,13 @@ export function installEtc(folder: string): void {
   for (const name of ["ld.so.cache", "localtime"]) {
     if (existsSync(join("/etc", name))) writePublicFile(join(folder, name), readFileSync(join("/etc", name)));
   }
-  // The host's links between equivalent programs are mounted here.
+  // The host's links between equivalent programs are mounted here,
   makePublicFolder(join(folder, "alternatives"));
+  // and here what a hand needs that may reach the outside; some programs look for authorities by this name only.
+  makePublicFolder(join(folder, "ganglion"));
+  makePublicFolder(join(folder, "ssl"));
+  makePublicFolder(join(folder, "ssl", "certs"));
+  symlinkSync("/etc/ganglion/ca-bundle.pem", join(folder, "ssl", "certs", "ca-certificates.crt"));
 }
 
 /** The umask of the service does not apply: hands under other user ids read these. */
