@@ -19,7 +19,9 @@ import { parseDestination } from "./domain/canonical-url.ts";
 import type { ModelUpstream } from "./domain/choose-model.ts";
 import { LiveSessions } from "./domain/live-sessions.ts";
 import { createVaults } from "./domain/manage-vaults.ts";
+import { createPlaceholders } from "./domain/placeholder.ts";
 import { createRowMac } from "./domain/row-mac.ts";
+import { createSessionAuthorities } from "./egress/session-authority.ts";
 import { serveModelDoor } from "./http/serve-model-door.ts";
 import { auditService } from "./rpc/audit-service.ts";
 import { bindingService } from "./rpc/binding-service.ts";
@@ -33,6 +35,7 @@ import { connectionConfig, createPool } from "./store/connect.ts";
 import { createCredentialStore } from "./store/credential-store.ts";
 import { watchFences } from "./store/fence-watch.ts";
 import { beat } from "./store/replica-store.ts";
+import { listVariables } from "./store/variable-store.ts";
 import { createVaultStore } from "./store/vault-store.ts";
 import { createVaultTokenStore } from "./store/vault-token-store.ts";
 import { findUsedVaults } from "./store/warm.ts";
@@ -90,6 +93,8 @@ async function start(): Promise<void> {
   timers.push(setInterval(() => void beat(pool, writer).catch(warn("heartbeat failed")), BEAT_MS));
 
   const mac = createRowMac(keys.macKey);
+  const placeholderOf = createPlaceholders(keys.macKey);
+  const authorities = createSessionAuthorities(keys.macKey);
   const vaultStore = createVaultStore(pool);
   const vaults = createVaults(vaultStore, mac);
   const bindings = createBindingStore(pool);
@@ -192,6 +197,9 @@ async function start(): Promise<void> {
         vaultStore,
         vaults,
         mac,
+        listVariables: (workspaceId, vaultIds) => listVariables(pool, workspaceId, vaultIds),
+        placeholderOf,
+        authorityPem: (sessionId) => authorities.pem(sessionId),
         getLease: async (sessionId, ctx) => {
           const { lease } = await session.getLease({ sessionId }, { parent: ctx });
           return lease && { workspaceId: lease.workspaceId, epoch: lease.epoch, owner: lease.owner };

@@ -1,3 +1,4 @@
+import type { GitGrant, Networking } from "./hand-rules.ts";
 import type { Reason } from "./proxy-error.ts";
 import { isMac, type RowMac } from "./row-mac.ts";
 
@@ -19,11 +20,14 @@ export interface AccessRow {
   epoch: bigint;
   audience: string;
   spiffeId: string;
+  handId: string;
   tokenMac: Buffer;
   workspaceId: string;
   vaultIds: string[];
   mcpServers: { name: string; url: string }[];
   models: string[];
+  networking: Networking | null;
+  gitRepositories: GitGrant[];
   bindingMac: Buffer;
   /** null when there is no fence row, which is as bad as an ended one. */
   lowestEpoch: bigint | null;
@@ -47,6 +51,7 @@ export function judgeAccess(row: AccessRow, asked: AccessQuestion, mac: RowMac):
   if (row.spiffeId !== asked.spiffeId) return "CALLER_MISMATCH";
   if (row.audience !== asked.audience) return "TOKEN_AUDIENCE";
   if (row.lowestEpoch === null || row.ended !== false) return "SESSION_ENDED";
-  if (row.epoch < row.lowestEpoch) return "TOKEN_STALE_EPOCH";
+  // A hand outlives the brains that use it (DESIGN §4.3): its token is bound to the session, not to an epoch.
+  if (row.audience !== "hand" && row.epoch < row.lowestEpoch) return "TOKEN_STALE_EPOCH";
   return undefined;
 }

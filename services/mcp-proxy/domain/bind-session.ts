@@ -33,6 +33,8 @@ export async function bindSession(deps: BindDeps, asked: BindingFields): Promise
     vaultIds: [...asked.vaultIds, system.vaultId],
     mcpServers: inNormalForm(asked.mcpServers),
     models: [...asked.models],
+    networking: asked.networking,
+    gitRepositories: asked.gitRepositories,
   };
   const mac = deps.mac.binding(binding);
   if (await deps.bindings.insert(binding, mac)) return;
@@ -43,16 +45,17 @@ export async function bindSession(deps: BindDeps, asked: BindingFields): Promise
 }
 
 /**
- * Gives a bound session other MCP servers, and nothing else: who asks must name workspace, vaults and models as they are
- * bound. Credentials are looked for in the same vaults as before.
+ * Gives a bound session other MCP servers, and nothing else: who asks must name all else as it is bound. Credentials are
+ * looked for in the same vaults as before.
  */
 export async function rebindSession(deps: BindDeps, asked: BindingFields): Promise<void> {
   const before = await deps.bindings.find(asked.sessionId);
   if (!before) throw proxyError("BINDING_NOT_FOUND", { metadata: { session_id: asked.sessionId } });
   if (!isMac(before.mac, deps.mac.binding(before))) throw proxyError("ROW_TAMPERED");
   const system = await deps.vaults.system(asked.workspaceId);
-  const { sessionId, workspaceId, models } = asked;
-  const kept = { sessionId, workspaceId, vaultIds: [...asked.vaultIds, system.vaultId], models };
+  const { sessionId, workspaceId, models, networking, gitRepositories } = asked;
+  const vaultIds = [...asked.vaultIds, system.vaultId];
+  const kept = { sessionId, workspaceId, vaultIds, models, networking, gitRepositories };
   // The MAC covers every field: with the old servers it must be the old one.
   const isSame = isMac(before.mac, deps.mac.binding({ ...kept, mcpServers: before.mcpServers }));
   if (!isSame) throw proxyError("ID_REUSED");

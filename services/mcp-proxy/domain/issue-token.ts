@@ -45,7 +45,33 @@ export async function issueToken(
   const tokenHash = hashSessionToken(token) as Buffer;
   const tokenId = newId("tok");
   const { sessionId, epoch, audience, spiffeId } = asked;
-  const row = { tokenHash, tokenId, sessionId, epoch, audience, spiffeId };
+  const row = { tokenHash, tokenId, sessionId, epoch, audience, spiffeId, handId: "" };
   await deps.bindings.insertToken(row, deps.mac.token(row));
   return { token, tokenId, binding };
+}
+
+/**
+ * Issues a token for one hand to the sandbox instance that asks, while the session lives by the binding's fence and by
+ * what the session service says. It is bound to that instance's certificate; no epoch ends it, the session's end does.
+ */
+export async function issueHandToken(
+  deps: IssueDeps,
+  asked: { sessionId: string; handId: string; spiffeId: string },
+): Promise<{ token: string; tokenId: string }> {
+  const [lease, binding] = await Promise.all([
+    deps.getLease(asked.sessionId),
+    deps.bindings.find(asked.sessionId),
+  ]);
+  if (!binding) throw proxyError("BINDING_NOT_FOUND", { metadata: { session_id: asked.sessionId } });
+  if (!isMac(binding.mac, deps.mac.binding(binding))) throw proxyError("ROW_TAMPERED");
+  if (binding.ended !== false || binding.lowestEpoch === null) throw proxyError("SESSION_ENDED");
+  const isKnown = lease !== undefined && lease.workspaceId === binding.workspaceId;
+  if (!isKnown || asked.spiffeId === "" || asked.handId === "") throw proxyError("LEASE_NOT_CONFIRMED");
+
+  const token = newSessionToken();
+  const tokenHash = hashSessionToken(token) as Buffer;
+  const tokenId = newId("tok");
+  const row = { ...asked, tokenHash, tokenId, epoch: 0n, audience: "hand" };
+  await deps.bindings.insertToken(row, deps.mac.token(row));
+  return { token, tokenId };
 }

@@ -33,11 +33,19 @@ export interface Asked {
   operation: string;
   target: string;
   callKey?: string;
+  /** Whose tokens open the door; "harness" when it is not said. */
+  audience?: "harness" | "hand";
   lookup: Omit<AccessLookup, "tokenHash">;
   /** The door's own rules; throws a proxyError for a denial. */
-  choose: (access: AccessRow) => { destination?: Destination; credential?: CredentialRow };
+  choose: (access: AccessRow) => Chosen | Promise<Chosen>;
   /** Set for a call that has a key in the journal. */
   claimDigest?: Buffer;
+}
+
+/** Where a request goes, and with what. */
+export interface Chosen {
+  destination?: Destination;
+  credential?: CredentialRow;
 }
 
 /** How a request ended. */
@@ -66,8 +74,6 @@ export interface Passage {
   finish(ending: Ending, result?: Buffer | null): Promise<void>;
 }
 
-const AUDIENCE = "harness";
-
 /**
  * Judges a request and writes the decision. Denials are written as well, before the caller hears of them. Whoever gets
  * a passage back may go on; there is no other way to a credential.
@@ -87,20 +93,23 @@ export async function openPassage(deps: PassageDeps, asked: Asked): Promise<Pass
   };
   const tokenHash = hashSessionToken(asked.token);
   if (!tokenHash) return deny(proxyError("TOKEN_INVALID"), "TOKEN_INVALID");
-  const access = await deps.access.find({ ...asked.lookup, tokenHash });
-  if (!access) return deny(proxyError("TOKEN_INVALID"), "TOKEN_INVALID");
+  const found = await deps.access.find({ ...asked.lookup, tokenHash });
+  if (!found) return deny(proxyError("TOKEN_INVALID"), "TOKEN_INVALID");
+  // What a hand does happens in the epoch that stands now.
+  const access = found.audience === "hand" ? { ...found, epoch: found.lowestEpoch ?? found.epoch } : found;
   Object.assign(record, {
     session_id: access.sessionId,
     workspace_id: access.workspaceId,
     epoch: String(access.epoch),
     token_id: access.tokenId,
   });
-  const reason = judgeAccess(access, { audience: AUDIENCE, spiffeId: asked.caller }, deps.mac);
+  const question = { audience: asked.audience ?? "harness", spiffeId: asked.caller };
+  const reason = judgeAccess(found, question, deps.mac);
   if (reason) return deny(proxyError(reason), reason);
 
-  let chosen: ReturnType<Asked["choose"]>;
+  let chosen: Chosen;
   try {
-    chosen = asked.choose(access);
+    chosen = await asked.choose(access);
     if (chosen.credential && !isMac(chosen.credential.mac, deps.mac.credential(chosen.credential))) {
       throw proxyError("ROW_TAMPERED");
     }
@@ -137,7 +146,7 @@ function createPassage(
   deps: PassageDeps,
   decision: LedgerRecord,
   access: AccessRow,
-  { destination, credential }: ReturnType<Asked["choose"]>,
+  { destination, credential }: Chosen,
   { claim, isClaimed }: { claim: CallClaim | undefined; isClaimed: boolean },
 ): Passage {
   const requestId = decision.request_id;

@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
+import type { GitGrant, Networking } from "./hand-rules.ts";
 
 /** The part of a binding that its MAC covers. */
 export interface BindingFields {
@@ -7,6 +8,9 @@ export interface BindingFields {
   vaultIds: readonly string[];
   mcpServers: readonly { name: string; url: string }[];
   models: readonly string[];
+  /** What hands may reach; null = nothing. */
+  networking: Networking | null;
+  gitRepositories: readonly GitGrant[];
 }
 
 /** The part of a token that its MAC covers. */
@@ -17,6 +21,8 @@ export interface TokenFields {
   epoch: bigint;
   audience: string;
   spiffeId: string;
+  /** Empty for every audience but "hand". */
+  handId: string;
 }
 
 /** The part of a credential's record that its MAC covers. */
@@ -48,28 +54,32 @@ export function createRowMac(key: Buffer): RowMac {
   // A JSON array of strings is unambiguous: no two different rows give the same text.
   const mac = (...fields: unknown[]) => createHmac("sha256", key).update(JSON.stringify(fields)).digest();
   return {
-    binding: (row) =>
-      mac(
-        "binding/v1",
-        row.sessionId,
-        row.workspaceId,
-        row.vaultIds,
-        row.mcpServers.map((server) => [server.name, server.url]),
-        row.models,
-      ),
-    token: (row) =>
-      mac(
-        "token/v1",
-        row.tokenHash.toString("hex"),
-        row.tokenId,
-        row.sessionId,
-        String(row.epoch),
-        row.audience,
-        row.spiffeId,
-      ),
+    // Each has a second label for what came to be later, so that rows of before keep their MACs.
+    binding: (row) => {
+      const servers = row.mcpServers.map((server) => [server.name, server.url]);
+      const { sessionId, workspaceId, vaultIds, models, networking, gitRepositories } = row;
+      const fields = [sessionId, workspaceId, vaultIds, servers, models];
+      if (networking === null && gitRepositories.length === 0) return mac("binding/v1", ...fields);
+      return mac("binding/v2", ...fields, networkingFields(networking), gitRepositories.map(gitFields));
+    },
+    token: (row) => {
+      const { tokenHash, tokenId, sessionId, epoch, audience, spiffeId, handId } = row;
+      const fields = [tokenHash.toString("hex"), tokenId, sessionId, String(epoch), audience, spiffeId];
+      return handId === "" ? mac("token/v1", ...fields) : mac("hand_token/v1", ...fields, handId);
+    },
     credential: (row) => mac("credential/v1", row.credentialId, row.vaultId, row.kind, row.url),
     vault: (row) => mac("vault/v1", row.vaultId, row.workspaceId, row.isSystem),
   };
+}
+
+function networkingFields(networking: Networking | null): unknown {
+  if (networking === null) return null;
+  const { type, allowedHosts, allowMcpServers, allowPackageManagers } = networking;
+  return [type, allowedHosts, allowMcpServers, allowPackageManagers];
+}
+
+function gitFields({ url, allowFetch, allowPush, refs }: GitGrant): unknown {
+  return [url, allowFetch, allowPush, refs];
 }
 
 /** Compares in constant time; a missing or short MAC is wrong. */

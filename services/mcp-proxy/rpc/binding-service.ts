@@ -2,54 +2,62 @@ import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import { Violations } from "../../common/errors/violations.ts";
 import type { CallContext } from "../../common/grpc/call-context.ts";
 import { type Implementation, implement, unary } from "../../common/grpc/handlers.ts";
-import {
-  Audience,
-  BindingServiceService,
-  type BindRequest,
-} from "../../gen/ganglion/mcpproxy/v1/binding_service.ts";
+import { Audience, BindingServiceService } from "../../gen/ganglion/mcpproxy/v1/binding_service.ts";
+import { Role } from "../../gen/ganglion/types/v1/access.ts";
 import { type BindDeps, bindSession, rebindSession } from "../domain/bind-session.ts";
-import { parseDestination } from "../domain/canonical-url.ts";
-import { isSessionId, isVaultId, isWorkspaceId } from "../domain/ids.ts";
-import { type ConfirmedLease, issueToken } from "../domain/issue-token.ts";
+import { type ConfirmedLease, issueHandToken, issueToken } from "../domain/issue-token.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import type { StoredBinding } from "../domain/records.ts";
-import { checkText } from "./read-requests.ts";
+import { type HandSetupDeps, setUpHand } from "../domain/set-up-hand.ts";
+import { checkHandId, checkSessionId, readBind } from "./read-bind.ts";
 
 /** What BindingService needs. */
-export interface BindingServiceDeps extends BindDeps {
+export interface BindingServiceDeps extends BindDeps, HandSetupDeps {
   /** Asks the session service; undefined when it knows no such session. */
   getLease: (sessionId: string, ctx: CallContext) => Promise<ConfirmedLease | undefined>;
   /** Prepares, off everybody's path, what the session's first call will need. */
   warm: (binding: StoredBinding, epoch: bigint) => void;
 }
 
-const MAX_ENTRIES = 20;
-
 /** Makes BindingService. */
 export function bindingService(deps: BindingServiceDeps): Implementation {
   return implement(BindingServiceService, {
     bind: unary(async (req, ctx) => {
-      checkBind(req);
+      const binding = readBind(req);
       ctx.note({ session_id: req.sessionId });
-      await (req.replacesMcpServers ? rebindSession : bindSession)(deps, req);
+      await (req.replacesMcpServers ? rebindSession : bindSession)(deps, binding);
       return {};
     }),
     issueToken: unary(async (req, ctx) => {
+      const { sessionId, handId, epoch, audience } = req;
+      const isHand = audience === Audience.AUDIENCE_HAND;
       const found = new Violations();
-      checkSessionId(found, req.sessionId);
-      found.integer("epoch", req.epoch, { min: 1 });
-      found.check(req.audience === Audience.AUDIENCE_HARNESS, "audience", "is required");
+      checkSessionId(found, sessionId);
+      found.check(isHand || audience === Audience.AUDIENCE_HARNESS, "audience", "is required");
+      if (isHand) checkHandId(found, handId);
+      else found.check(handId === "", "hand_id", "is for tokens of hands only");
+      found.integer("epoch", epoch, isHand ? { min: 0, max: 0 } : { min: 1 });
       found.throwIfAny();
-      ctx.note({ session_id: req.sessionId, epoch: req.epoch });
-      const { sessionId, epoch } = req;
-      const asked = { sessionId, epoch, audience: "harness" as const, spiffeId: ctx.principal.spiffeId };
+      const { spiffeId, role } = ctx.principal;
+      if (role !== (isHand ? Role.ROLE_SANDBOX : Role.ROLE_HARNESS)) throw proxyError("ROLE_NOT_ALLOWED");
       const getLease = (id: string) => confirm(deps, id, ctx);
+      if (isHand) {
+        ctx.note({ session_id: sessionId, hand_id: handId });
+        return issueHandToken({ ...deps, getLease }, { sessionId, handId, spiffeId });
+      }
+      ctx.note({ session_id: sessionId, epoch });
+      const asked = { sessionId, epoch, audience: "harness" as const, spiffeId };
       const { token, tokenId, binding } = await issueToken({ ...deps, getLease }, asked);
       deps.warm(binding, epoch);
       return { token, tokenId };
     }),
-    getHandSetup: unary(async () => {
-      throw proxyError("BINDING_NOT_FOUND");
+    getHandSetup: unary(async (req, ctx) => {
+      const found = new Violations();
+      checkSessionId(found, req.sessionId);
+      checkHandId(found, req.handId);
+      found.throwIfAny();
+      ctx.note({ session_id: req.sessionId, hand_id: req.handId });
+      return setUpHand(deps, req.sessionId);
     }),
     endBinding: unary(async (req, ctx) => {
       const found = new Violations();
@@ -69,41 +77,4 @@ async function confirm(deps: BindingServiceDeps, sessionId: string, ctx: CallCon
     if (GanglionError.is(error) && error.code === "NOT_FOUND") return undefined;
     throw proxyError("LOG_UNAVAILABLE", { cause: error });
   }
-}
-
-function checkBind(req: BindRequest): void {
-  const found = new Violations();
-  checkSessionId(found, req.sessionId);
-  found.string("workspace_id", req.workspaceId, { required: true });
-  const isWorkspace = req.workspaceId === "" || isWorkspaceId(req.workspaceId);
-  found.check(isWorkspace, "workspace_id", "must be an id that starts with wrkspc_");
-  found.count("vault_ids", req.vaultIds.length, { max: MAX_ENTRIES });
-  found.count("mcp_servers", req.mcpServers.length, { max: MAX_ENTRIES });
-  found.count("models", req.models.length, { max: MAX_ENTRIES });
-  found.throwIfAny();
-  req.vaultIds.forEach((id, i) => {
-    found.check(isVaultId(id), `vault_ids[${i}]`, "must be an id that starts with vlt_");
-  });
-  found.check(new Set(req.vaultIds).size === req.vaultIds.length, "vault_ids", "must not name a vault twice");
-  req.mcpServers.forEach(({ name, url }, i) => {
-    checkText(found, `mcp_servers[${i}].name`, name, { required: true, maxLength: 255 });
-    found.string(`mcp_servers[${i}].url`, url, { required: true, maxLength: 2048 });
-    const isFit = url === "" || parseDestination(url) !== undefined;
-    found.check(isFit, `mcp_servers[${i}].url`, "must be an http or https URL in plain form");
-  });
-  const names = new Set(req.mcpServers.map(({ name }) => name));
-  found.check(names.size === req.mcpServers.length, "mcp_servers", "must not name a server twice");
-  req.models.forEach((model, i) => {
-    checkText(found, `models[${i}]`, model, { required: true, maxLength: 255 });
-  });
-  found.throwIfAny();
-}
-
-function checkSessionId(found: Violations, sessionId: string): void {
-  found.string("session_id", sessionId, { required: true });
-  found.check(
-    sessionId === "" || isSessionId(sessionId),
-    "session_id",
-    "must be an id that starts with sesn_",
-  );
 }

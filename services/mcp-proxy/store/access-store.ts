@@ -1,14 +1,16 @@
 import type { Pool } from "pg";
 import type { AccessRow, CredentialRow } from "../domain/access.ts";
 import type { AccessLookup, AccessReader } from "../domain/ports.ts";
+import { type HandColumns, toHandRules } from "./hand-columns.ts";
 import { query } from "./query.ts";
 
-interface Row {
+interface Row extends HandColumns {
   token_id: string;
   session_id: string;
   epoch: string;
   audience: string;
   spiffe_id: string;
+  hand_id: string;
   token_mac: Buffer;
   workspace_id: string;
   vault_ids: string[];
@@ -30,8 +32,9 @@ interface Row {
 const FIND = {
   name: "find_access",
   text: `
-SELECT t.token_id, t.session_id, t.epoch, t.audience, t.spiffe_id, t.mac AS token_mac,
-       b.workspace_id, b.vault_ids, b.mcp_servers, b.models, b.mac AS binding_mac, f.lowest_epoch, f.ended,
+SELECT t.token_id, t.session_id, t.epoch, t.audience, t.spiffe_id, t.hand_id, t.mac AS token_mac,
+       b.workspace_id, b.vault_ids, b.mcp_servers, b.models, b.networking, b.git_repositories, b.mac AS binding_mac,
+       f.lowest_epoch, f.ended,
        COALESCE((
          SELECT jsonb_agg(jsonb_build_object('id', c.credential_id, 'vault', c.vault_id, 'kind', c.kind, 'url', c.url,
                           'version', c.version::text, 'mac', encode(c.mac, 'hex'))
@@ -67,11 +70,13 @@ function toAccess(tokenHash: Buffer, row: Row): AccessRow {
     epoch: BigInt(row.epoch),
     audience: row.audience,
     spiffeId: row.spiffe_id,
+    handId: row.hand_id,
     tokenMac: row.token_mac,
     workspaceId: row.workspace_id,
     vaultIds: row.vault_ids,
     mcpServers: row.mcp_servers,
     models: row.models,
+    ...toHandRules(row),
     bindingMac: row.binding_mac,
     lowestEpoch: row.lowest_epoch === null ? null : BigInt(row.lowest_epoch),
     ended: row.ended,

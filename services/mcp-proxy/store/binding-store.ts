@@ -1,8 +1,9 @@
 import type { Pool } from "pg";
 import type { BindingStore } from "../domain/records.ts";
+import { type HandColumns, toHandColumns, toHandRules } from "./hand-columns.ts";
 import { query } from "./query.ts";
 
-interface Row {
+interface Row extends HandColumns {
   workspace_id: string;
   vault_ids: string[];
   mcp_servers: { name: string; url: string }[];
@@ -16,8 +17,9 @@ const INSERT = {
   name: "insert_binding",
   text: `
 WITH made AS (
-  INSERT INTO proxy.bindings (session_id, workspace_id, vault_ids, mcp_servers, models, mac)
-  VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING session_id)
+  INSERT INTO proxy.bindings
+    (session_id, workspace_id, vault_ids, mcp_servers, models, mac, networking, git_repositories)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING RETURNING session_id)
 SELECT proxy.raise_fence(session_id, 0, false) FROM made`,
 };
 const REPLACE_SERVERS = {
@@ -27,13 +29,14 @@ const REPLACE_SERVERS = {
 const FIND = {
   name: "find_binding",
   text: `
-SELECT b.workspace_id, b.vault_ids, b.mcp_servers, b.models, b.mac, f.lowest_epoch, f.ended
+SELECT b.workspace_id, b.vault_ids, b.mcp_servers, b.models, b.networking, b.git_repositories, b.mac,
+       f.lowest_epoch, f.ended
 FROM proxy.bindings b LEFT JOIN proxy.fences f USING (session_id) WHERE b.session_id = $1`,
 };
 const INSERT_TOKEN = {
   name: "insert_token",
-  text: `INSERT INTO proxy.tokens (token_hash, token_id, session_id, epoch, audience, spiffe_id, mac)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+  text: `INSERT INTO proxy.tokens (token_hash, token_id, session_id, epoch, audience, spiffe_id, mac, hand_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 };
 const RAISE = { name: "raise_fence", text: "SELECT proxy.raise_fence($1, $2, $3)" };
 
@@ -43,7 +46,7 @@ export function createBindingStore(pool: Pool): BindingStore {
     insert: async (row, mac) => {
       const servers = JSON.stringify(row.mcpServers.map(({ name, url }) => ({ name, url })));
       const values = [row.sessionId, row.workspaceId, row.vaultIds, servers, row.models, mac];
-      return (await query(pool, INSERT, values)).length === 1;
+      return (await query(pool, INSERT, [...values, ...toHandColumns(row)])).length === 1;
     },
     replaceServers: async (row, mac, before) => {
       const servers = JSON.stringify(row.mcpServers.map(({ name, url }) => ({ name, url })));
@@ -58,6 +61,7 @@ export function createBindingStore(pool: Pool): BindingStore {
           vaultIds: row.vault_ids,
           mcpServers: row.mcp_servers,
           models: row.models,
+          ...toHandRules(row),
           mac: row.mac,
           lowestEpoch: row.lowest_epoch === null ? null : BigInt(row.lowest_epoch),
           ended: row.ended,
@@ -66,7 +70,7 @@ export function createBindingStore(pool: Pool): BindingStore {
     },
     insertToken: async (row, mac) => {
       const values = [row.tokenHash, row.tokenId, row.sessionId, row.epoch, row.audience, row.spiffeId, mac];
-      await query(pool, INSERT_TOKEN, values);
+      await query(pool, INSERT_TOKEN, [...values, row.handId]);
     },
     raiseFence: async (sessionId, lowestEpoch, ended) => {
       await query(pool, RAISE, [sessionId, lowestEpoch, ended]);

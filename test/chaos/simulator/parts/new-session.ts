@@ -58,6 +58,7 @@ export function newSession(
   const binding = {
     ...{ sessionId, workspaceId, vaultIds: [], models: ["sim"] },
     mcpServers: [{ name: "srv", url: "https://mcp.example" }],
+    ...{ networking: null, gitRepositories: [] },
   };
   tables.bind(binding, mac.binding(binding));
   const value = {

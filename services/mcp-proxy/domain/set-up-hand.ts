@@ -1,0 +1,52 @@
+import type { CredentialRow } from "./access.ts";
+import type { PlaceholderOf } from "./placeholder.ts";
+import { proxyError } from "./proxy-error.ts";
+import type { BindingStore } from "./records.ts";
+import { isMac, type RowMac } from "./row-mac.ts";
+
+/** What setting up a hand needs. */
+export interface HandSetupDeps {
+  bindings: BindingStore;
+  mac: RowMac;
+  /** Active environment variables of a workspace's vaults, in the order of the vaults. */
+  listVariables: (workspaceId: string, vaultIds: readonly string[]) => Promise<CredentialRow[]>;
+  placeholderOf: PlaceholderOf;
+  /** PEM of the authority that vouches for hosts towards a session's hands. */
+  authorityPem: (sessionId: string) => Promise<string>;
+}
+
+/** What a hand is given. */
+export interface HandSetup {
+  egressCaPem: string;
+  placeholders: { name: string; value: string }[];
+  gitRewrites: { prefix: string; path: string }[];
+  hasEgress: boolean;
+}
+
+/** Says what a session's hands are given. Nothing of it is secret. */
+export async function setUpHand(deps: HandSetupDeps, sessionId: string): Promise<HandSetup> {
+  const binding = await deps.bindings.find(sessionId);
+  if (!binding) throw proxyError("BINDING_NOT_FOUND", { metadata: { session_id: sessionId } });
+  if (!isMac(binding.mac, deps.mac.binding(binding))) throw proxyError("ROW_TAMPERED");
+  if (binding.ended !== false) throw proxyError("SESSION_ENDED");
+  const gitRewrites = new Map<string, string>();
+  for (const { url } of binding.gitRepositories) {
+    const { protocol, host } = new URL(url);
+    gitRewrites.set(`${protocol}//${host}/`, `/git/${host}/`);
+  }
+  const values = new Map<string, string>();
+  // Without network rules there is no host to which one could go.
+  const variables = binding.networking ? await deps.listVariables(binding.workspaceId, binding.vaultIds) : [];
+  for (const credential of variables) {
+    if (!isMac(credential.mac, deps.mac.credential(credential))) throw proxyError("ROW_TAMPERED");
+    if (!values.has(credential.secretName)) {
+      values.set(credential.secretName, deps.placeholderOf(sessionId, credential.credentialId));
+    }
+  }
+  return {
+    egressCaPem: await deps.authorityPem(sessionId),
+    placeholders: [...values].map(([name, value]) => ({ name, value })),
+    gitRewrites: [...gitRewrites].map(([prefix, path]) => ({ prefix, path })),
+    hasEgress: binding.networking !== null || binding.gitRepositories.length > 0,
+  };
+}
