@@ -1,5 +1,6 @@
 import { commonFields } from "../common/config/common-fields.ts";
 import {
+  choice,
   hostPort,
   hostPorts,
   integer,
@@ -34,6 +35,14 @@ export const fields = {
   GANGLION_PROXY_FORBIDDEN_ENDPOINTS: hostPorts(
     "further ports of the mesh (host:port, comma-separated) that are never a destination, whatever else allows them",
     "",
+  ),
+  GANGLION_AUDIT_DIR: optional(
+    path("folder for audit records and checkpoints outside of the database, best on another volume"),
+  ),
+  GANGLION_AUDIT_SINKS: choice(
+    "strict: a call goes on when database and folder have its record; any: the folder follows",
+    ["strict", "any"],
+    "strict",
   ),
   GANGLION_UPSTREAM_CA_FILE: optional(path("PEM authorities trusted for upstreams beside the public ones")),
 };

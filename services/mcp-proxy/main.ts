@@ -9,10 +9,10 @@ import { createLogger } from "../common/log/create-logger.ts";
 import { createMetrics } from "../common/telemetry/metrics.ts";
 import { createTracing } from "../common/telemetry/tracing.ts";
 import { TlsBundle } from "../common/tls/tls-bundle.ts";
+import { VERSION } from "../common/version.ts";
 import { SessionServiceService } from "../gen/ganglion/session/v1/session_service.ts";
-import { countRecords } from "./audit/count-records.ts";
-import { createLedger } from "./audit/ledger.ts";
-import { recoverOpenRequests } from "./audit/recover.ts";
+import { openAudit } from "./audit/open-audit.ts";
+import { recordTampering } from "./audit/report-anomalies.ts";
 import { fields, listOf } from "./config.ts";
 import type { Run } from "./domain/call-mcp-tool.ts";
 import { parseDestination } from "./domain/canonical-url.ts";
@@ -47,6 +47,7 @@ import { openVault, WrongPrivileges } from "./vault/open-vault.ts";
 import { BootstrapCompromised } from "./vault/proxy-login.ts";
 import { startRevocationWorker } from "./vault/revocation-worker.ts";
 import { createSecretReader } from "./vault/secret-reader.ts";
+import { openKeyRing } from "./vault/checkpoint-keys.ts";
 import { createSecretWriter } from "./vault/secret-writer.ts";
 import { createSessionTokens } from "./vault/session-tokens.ts";
 
@@ -108,13 +109,22 @@ async function start(): Promise<void> {
   const secrets = createSecretReader(client, mount, tokens);
   const metrics = createMetrics("mcp-proxy", writer.instance);
   const tracing = createTracing("mcp-proxy", writer.instance);
-  const ledger = countRecords(createLedger(pool, writer), metrics.registry);
+  const audit = await openAudit({
+    pool,
+    writer,
+    folder: config.GANGLION_AUDIT_DIR,
+    sinks: config.GANGLION_AUDIT_SINKS,
+    build: `ganglion ${VERSION}`,
+    openKeys: (logId) => openKeyRing(client, { mount, token: login.token, logId }),
+    registry: metrics.registry,
+    log,
+  });
+  const { ledger } = audit;
   const calls = createCallStore(pool, writer);
-  const recovered = await recoverOpenRequests(pool, writer);
+  await audit.begin();
   timers.push(
     setInterval(() => void calls.forgetEnded().catch(warn("the journal could not be cleaned")), FORGET_MS),
   );
-  if (recovered > 0) log.warn({ requests: recovered }, "closed requests that a dead process left open");
   await vaultTokenStore.queueLeftBehind();
   const revocations = startRevocationWorker({
     client,
@@ -173,6 +183,7 @@ async function start(): Promise<void> {
       tls,
       listen: config.GANGLION_PROXY_HTTP_LISTEN,
       extraHosts: listOf(config.GANGLION_PROXY_HTTP_HOSTS),
+      audit.wake();
     },
     { ...passage, upstreams, resolve, pools, live, log, tracing },
   );
@@ -232,8 +243,9 @@ async function start(): Promise<void> {
         running,
         wait: (ms, signal) => sleep(ms, undefined, { signal }),
       }),
-      auditService(pool),
-    ],
+      toolPinService({ pins, ledger, mac }),
+      auditService({ pool, audit, wait: (ms, signal) => sleep(ms, undefined, { signal }) }),
+    ].map((served) => recordTampering(served, ledger)),
     readiness: async () => [
       await part("postgres", pool.query("SELECT 1")),
       await part("vault", client.read("auth/token/lookup-self", login.token())),
@@ -268,6 +280,7 @@ async function start(): Promise<void> {
     setTimeout(stop, 5000).unref();
     server.drain().then(stop, stop);
   };
+      await audit.close();
 }
 
 function modelUpstreams(): ModelUpstream[] {

@@ -38,7 +38,8 @@ describe("the audit log and the end of tokens, over a whole mesh", function () {
     const audit = createClient(AuditServiceService, stage.mesh.grpc, operator, "gateway");
     const records: Record[] = [];
     for (;;) {
-      const request = { afterSequence: records.at(-1)?.sequence ?? 0n, limit: 100, sessionId, requestId: "" };
+      const afterSequence = records.at(-1)?.sequence ?? 0n;
+      const request = { afterSequence, limit: 100, sessionId, requestId: "", withLines: false };
       const page = await audit.listRecords(request);
       records.push(...page.records);
       if (page.records.length === 0) break;

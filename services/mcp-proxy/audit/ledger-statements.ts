@@ -1,18 +1,18 @@
 /** Appends records, each with its guard. */
 export const WRITE_RECORDS = {
   name: "write_records",
-  text: "SELECT w.refusal FROM proxy.write_records($1) w ORDER BY w.ordinal",
+  text: "SELECT w.refusal, w.sequence, w.line FROM proxy.write_records($1) w ORDER BY w.ordinal",
 };
 
 /** Appends a decision and claims the call's key, when the guard holds and the key is new. */
 export const WRITE_AND_CLAIM = {
   name: "write_and_claim",
   text: `
-WITH w AS MATERIALIZED (SELECT refusal FROM proxy.write_records($1)),
+WITH w AS MATERIALIZED (SELECT refusal, sequence, line FROM proxy.write_records($1)),
      c AS (INSERT INTO proxy.calls (session_id, call_key, epoch, request_digest, request_id, instance, boot_id, state)
            SELECT $2, $3, $4, $5, $6, $7, $8, 'claimed' FROM w WHERE w.refusal IS NULL
            ON CONFLICT DO NOTHING RETURNING 1)
-SELECT w.refusal, EXISTS (SELECT FROM c) AS claimed FROM w`,
+SELECT w.refusal, w.sequence, w.line, EXISTS (SELECT FROM c) AS claimed FROM w`,
 };
 
 /** Appends a dispatch, when the request still holds the claim. */
@@ -21,7 +21,7 @@ export const WRITE_DISPATCH = {
   text: `
 WITH c AS (UPDATE proxy.calls SET state = 'dispatched', dispatched_at = now(), is_repeatable = $5
            WHERE session_id = $2 AND call_key = $3 AND request_id = $4 AND state = 'claimed' RETURNING 1)
-SELECT w.sequence FROM c CROSS JOIN LATERAL proxy.write_records($1) w`,
+SELECT w.sequence, w.line FROM c CROSS JOIN LATERAL proxy.write_records($1) w`,
 };
 
 /** Appends an outcome and stores the call's result; a call that certainly did not run frees its key. */
@@ -34,5 +34,5 @@ WITH done AS (UPDATE proxy.calls SET state = 'finished', result = $5, finished_a
      freed AS (DELETE FROM proxy.calls
                WHERE session_id = $2 AND call_key = $3 AND request_id = $4 AND state <> 'finished'
                  AND $5::bytea IS NULL)
-SELECT w.sequence FROM proxy.write_records($1) w`,
+SELECT w.sequence, w.line FROM proxy.write_records($1) w`,
 };

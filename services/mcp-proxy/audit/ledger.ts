@@ -6,6 +6,7 @@ import { stripDatabaseError } from "../store/database-error.ts";
 import type { Statement } from "../store/query.ts";
 import { createGate, IMMEDIATELY } from "./gate.ts";
 import { WRITE_AND_CLAIM, WRITE_DISPATCH, WRITE_END, WRITE_RECORDS } from "./ledger-statements.ts";
+import type { WrittenRow } from "./session-ends.ts";
 
 /** Who writes. */
 export interface Writer {
@@ -13,7 +14,16 @@ export interface Writer {
   bootId: string;
 }
 
+/** What becomes of records beside their place in the database. */
+export interface LedgerOptions {
+  /** Makes what was written durable outside of the database too; a call does not go on before. */
+  keep?: (rows: readonly WrittenRow[]) => Promise<void>;
+  /** A record of this request may or may not be in the log, and its call has failed. */
+  onUncertain?: (requestId: string) => void;
+}
+
 interface Waiting {
+  requestId: string;
   entry: Record<string, unknown>;
   since: number;
   settle: (refusal: string | undefined) => void;
@@ -28,28 +38,45 @@ const MAX_DIRECT = 3;
 /**
  * Makes the writer of the audit log. The log has one head, so commits queue behind each other; records that wait
  * together go in one transaction. No record waits for anything but the commit before it, and none is held in memory
- * as if it were durable: a write that takes longer than 2 s fails the call (law L6).
+ * as if it were durable: a write that takes longer than 2 s fails the call (law L6). While a batch goes to the second place,
+ * the next one goes to the database.
  */
-export function createLedger(pool: Pool, writer: Writer): Ledger {
+export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions = {}): Ledger {
+  const { keep = async () => {}, onUncertain = () => {} } = options;
   const who = { instance: writer.instance, boot_id: writer.bootId };
   const entryOf = (record: LedgerRecord, guard?: Guard) => ({
     record: { ...record, ...who },
     ...(guard ? { guard: guardJson(guard) } : {}),
   });
-  const run = async <Row extends object>(statement: Statement, values: unknown[], enter = IMMEDIATELY) => {
+  const commit = async <Row extends object>(statement: Statement, values: unknown[], enter = IMMEDIATELY) => {
     const since = Date.now();
-    const work = async () => {
+    return enter(async () => {
       // Its caller has been told already; to write it now would announce what will not happen.
       if (Date.now() - since >= WRITE_TIMEOUT_MS) throw proxyError("AUDIT_UNAVAILABLE");
       crashPoint("pg", statement.name, "before");
-      const result = await pool.query<Row>({ ...statement, values });
+      const result = await pool.query<Row & WrittenRow>({ ...statement, values });
       crashPoint("pg", statement.name, "after");
-      return result;
+      return result.rows;
+    });
+  };
+  const durable = async <Row extends WrittenRow>(rows: Promise<Row[]>): Promise<Row[]> => {
+    const keptToo = async () => {
+      const written = await rows;
+      await keep(written);
+      return written;
     };
     try {
-      return (await inTime(enter(work))).rows;
+      return await inTime(keptToo());
     } catch (error) {
       throw proxyError("AUDIT_UNAVAILABLE", { cause: stripDatabaseError(error) });
+    }
+  };
+  const run = async <Row extends object>(requestId: string, statement: Statement, values: unknown[]) => {
+    try {
+      return await durable(commit<Row>(statement, values, gate));
+    } catch (error) {
+      onUncertain(requestId);
+      throw error;
     }
   };
   const gate = createGate(MAX_DIRECT);
@@ -67,15 +94,22 @@ export function createLedger(pool: Pool, writer: Writer): Ledger {
       });
       waiting = waiting.slice(MAX_BATCH);
       if (batch.length === 0) continue;
-      try {
-        const entries = JSON.stringify(batch.map(({ entry }) => entry));
-        const rows = await run<{ refusal: string | null }>(WRITE_RECORDS, [entries]);
-        batch.forEach(({ settle }, i) => {
-          settle(rows[i]?.refusal ?? undefined);
-        });
-      } catch (error) {
-        for (const { fail } of batch) fail(error);
-      }
+      const entries = JSON.stringify(batch.map(({ entry }) => entry));
+      const committed = commit<{ refusal: string | null }>(WRITE_RECORDS, [entries]);
+      durable(committed).then(
+        (rows) => {
+          batch.forEach(({ settle }, i) => {
+            settle(rows[i]?.refusal ?? undefined);
+          });
+        },
+        (error) => {
+          for (const { fail, requestId } of batch) {
+            if (requestId !== "") onUncertain(requestId);
+            fail(error);
+          }
+        },
+      );
+      await inTime(committed).catch(() => {});
     }
     isWriting = false;
   };
@@ -83,19 +117,22 @@ export function createLedger(pool: Pool, writer: Writer): Ledger {
   return {
     write: (record, guard) =>
       new Promise((settle, fail) => {
-        waiting.push({ entry: entryOf(record, guard), since: Date.now(), settle, fail });
+        const requestId = record.request_id;
+        waiting.push({ requestId, entry: entryOf(record, guard), since: Date.now(), settle, fail });
         void flush();
       }),
     writeAndClaim: async (record, guard, claim: CallClaim) => {
       const values = [JSON.stringify([entryOf(record, guard)]), claim.sessionId, claim.callKey, claim.epoch];
       const more = [claim.requestDigest, claim.requestId, writer.instance, writer.bootId];
       const all = [...values, ...more];
-      const [row] = await run<{ refusal: string | null; claimed: boolean }>(WRITE_AND_CLAIM, all, gate);
+      type Row = { refusal: string | null; claimed: boolean };
+      const [row] = await run<Row>(record.request_id, WRITE_AND_CLAIM, all);
       return { ...(row?.refusal ? { refusal: row.refusal } : {}), isClaimed: row?.claimed === true };
     },
     writeDispatch: async (record, call) => {
       const values = [JSON.stringify([entryOf(record)]), call.sessionId, call.callKey, record.request_id];
-      return (await run(WRITE_DISPATCH, [...values, call.isRepeatable], gate)).length === 1;
+      const rows = await run(record.request_id, WRITE_DISPATCH, [...values, call.isRepeatable]);
+      return rows.length === 1;
     },
     writeEnd: async (record, end: CallEnd) => {
       const values = [
@@ -105,7 +142,7 @@ export function createLedger(pool: Pool, writer: Writer): Ledger {
         end.requestId,
         end.result,
       ];
-      await run(WRITE_END, values, gate);
+      await run(record.request_id, WRITE_END, values);
     },
   };
 }

@@ -4,6 +4,9 @@ import { isDuplicate } from "../store/database-error.ts";
 import { query } from "../store/query.ts";
 import type { Writer } from "./ledger.ts";
 import { WRITE_RECORDS } from "./ledger-statements.ts";
+import type { WrittenRow } from "./session-ends.ts";
+
+type OpenRow = Record<string, string> & { request_id: string; is_dispatched: boolean };
 
 const OPEN = {
   name: "find_open_requests",
@@ -16,35 +19,52 @@ const OPEN = {
                AND o.boot_id <> $2
          ORDER BY r.sequence LIMIT 500`,
 };
+const OPEN_OF = {
+  name: "audit_open_requests",
+  text: `SELECT o.request_id, o.is_dispatched, r.session_id, r.workspace_id, r.epoch::text, r.caller, r.token_id,
+                r.operation, r.destination, r.target, r.call_key
+         FROM proxy.open_requests o JOIN proxy.audit_records r ON r.request_id = o.request_id AND r.kind = 'decision'
+         WHERE o.request_id = ANY ($1) ORDER BY r.sequence`,
+};
 
 /**
  * Closes what a process that died left open: each allowed request without outcome gets one `recovery` record that
- * says whether it may have left. Nothing is sent again (case A143). Answers how many there were.
+ * says whether it may have left. Nothing is sent again (case A143). Answers the records.
  */
-export async function recoverOpenRequests(pool: Pool, writer: Writer): Promise<number> {
-  let closed = 0;
+export async function recoverOpenRequests(pool: Pool, writer: Writer): Promise<WrittenRow[]> {
+  const written: WrittenRow[] = [];
   for (;;) {
-    const rows = await query<Record<string, string> & { request_id: string; is_dispatched: boolean }>(
-      pool,
-      OPEN,
-      [writer.instance, writer.bootId],
-    );
-    if (rows.length === 0) return closed;
-    const entries = rows.map(({ is_dispatched: isDispatched, ...known }) => ({
-      record: {
-        ...blankRecord("recovery", known.request_id),
-        ...known,
-        reason: isDispatched ? "unknown" : "not_dispatched",
-        instance: writer.instance,
-        boot_id: writer.bootId,
-      },
-    }));
-    try {
-      await query(pool, WRITE_RECORDS, [JSON.stringify(entries)]);
-      closed += rows.length;
-    } catch (error) {
-      // Another replica closes the same ones now; the next look finds what is left.
-      if (!isDuplicate(error)) throw error;
-    }
+    const rows = await query<OpenRow>(pool, OPEN, [writer.instance, writer.bootId]);
+    if (rows.length === 0) return written;
+    written.push(...(await write(pool, writer, rows)));
+  }
+}
+
+/** The same for requests that are named; those that are closed already are left alone. */
+export async function recoverRequests(
+  pool: Pool,
+  writer: Writer,
+  requestIds: readonly string[],
+): Promise<WrittenRow[]> {
+  const rows = await query<OpenRow>(pool, OPEN_OF, [requestIds]);
+  return rows.length === 0 ? [] : write(pool, writer, rows);
+}
+
+async function write(pool: Pool, writer: Writer, rows: OpenRow[]): Promise<WrittenRow[]> {
+  const entries = rows.map(({ is_dispatched: isDispatched, ...known }) => ({
+    record: {
+      ...blankRecord("recovery", known.request_id),
+      ...known,
+      reason: isDispatched ? "unknown" : "not_dispatched",
+      instance: writer.instance,
+      boot_id: writer.bootId,
+    },
+  }));
+  try {
+    return await query<WrittenRow>(pool, WRITE_RECORDS, [JSON.stringify(entries)]);
+  } catch (error) {
+    // Another replica closes the same ones now; the next look finds what is left.
+    if (!isDuplicate(error)) throw error;
+    return [];
   }
 }

@@ -1,5 +1,16 @@
-/** Which step of a request a record stands for. */
-export type RecordKind = "decision" | "dispatch" | "outcome" | "recovery";
+/** Which step of a request a record stands for, or what happened to the log, a session or a key. */
+export type RecordKind =
+  | "decision"
+  | "dispatch"
+  | "outcome"
+  | "recovery"
+  | "log_open"
+  | "log_close"
+  | "session_end"
+  | "anomaly"
+  | "key_change"
+  | "policy_change"
+  | "honeytoken";
 
 /** A record before it has a place in the log. Field names are the columns'. */
 export interface NewRecord {
@@ -24,14 +35,20 @@ export interface NewRecord {
   response_bytes: number;
   call_key: string;
   redactions: number;
+  /** SHA-256 of the operator's policy that judged; empty where none is loaded. */
+  policy_digest: string;
+  /** Rule of the policy that decided. */
+  rule_id: string;
+  /** A few words; only for kinds that stand for no request. */
+  detail: string;
   instance: string;
   boot_id: string;
 }
 
 const MAX_CHARS = 512;
 
-/** A record with nothing in it but its kind and request; the rest is filled in by spreading. */
-export function blankRecord(kind: RecordKind, requestId: string): Omit<NewRecord, "instance" | "boot_id"> {
+/** A record with nothing in it but its kind and request (empty: none); the rest is filled in by spreading. */
+export function blankRecord(kind: RecordKind, requestId = ""): Omit<NewRecord, "instance" | "boot_id"> {
   return {
     kind,
     request_id: requestId,
@@ -54,6 +71,9 @@ export function blankRecord(kind: RecordKind, requestId: string): Omit<NewRecord
     response_bytes: 0,
     call_key: "",
     redactions: 0,
+    policy_digest: "",
+    rule_id: "",
+    detail: "",
   };
 }
 
@@ -63,5 +83,5 @@ export function recordText(text: string): string {
   const clean = text.toWellFormed().replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (char) => {
     return `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
   });
-  return clean.length > MAX_CHARS ? `${clean.slice(0, MAX_CHARS - 1)}…` : clean;
+  return clean.length > MAX_CHARS ? `${clean.slice(0, MAX_CHARS - 1).toWellFormed()}…` : clean;
 }

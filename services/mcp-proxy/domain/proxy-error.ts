@@ -30,6 +30,10 @@ const REASONS = {
   VAULT_NOT_FOUND: ["NOT_FOUND", "no such vault"],
   CREDENTIAL_NOT_FOUND: ["NOT_FOUND", "no such credential"],
   CREDENTIAL_EXISTS: ["ALREADY_EXISTS", "the vault has an active credential for this destination"],
+  CREDENTIAL_ARCHIVED: ["FAILED_PRECONDITION", "the credential is archived; its secret is gone"],
+  CREDENTIAL_LIMIT: ["FAILED_PRECONDITION", "a vault has at most 20 active credentials"],
+  VAULT_IS_SYSTEM: ["FAILED_PRECONDITION", "the system vault of a workspace stays as it is"],
+  CONFLICT: ["ABORTED", "the record was changed by somebody else at the same moment; try again"],
   VAULT_ARCHIVED: ["FAILED_PRECONDITION", "the vault is archived"],
   SEAL_INVALID: ["INVALID_ARGUMENT", "the sealed secret cannot be opened; fetch the sealing key again"],
   ID_REUSED: ["ALREADY_EXISTS", "the id was used before with another body"],
@@ -47,7 +51,22 @@ const REASONS = {
   REF_NOT_ALLOWED: ["PERMISSION_DENIED", "the session may not push to this ref"],
   GIT_REDIRECT: ["UNAVAILABLE", "the git server redirected; redirects are not followed"],
   RESPONSE_WITHHELD: ["PERMISSION_DENIED", "the answer could not be searched for the credential"],
+  PIN_CHANGED: [
+    "FAILED_PRECONDITION",
+    "a tool's description or schema is not what was approved; nothing was called",
+  ],
+  PIN_NOT_FOUND: ["NOT_FOUND", "no such tool, or a digest that was neither pinned nor seen last"],
+  CHECKPOINT_NOT_FOUND: ["NOT_FOUND", "no checkpoint covers that record yet"],
+  CHECKPOINT_REFUSED: ["DATA_LOSS", "the stored audit log does not extend the last checkpoint"],
+  RECEIPT_NOT_FOUND: ["NOT_FOUND", "the session's end is not recorded, or not covered by a checkpoint yet"],
+  TOO_MANY_WATCHES: ["RESOURCE_EXHAUSTED", "the audit log is watched too often already"],
   DATABASE_UNAVAILABLE: ["UNAVAILABLE", "the proxy's database cannot be reached; nothing was sent"],
+  ISSUER_MISMATCH: ["PERMISSION_DENIED", "the answer is not from the authorization server that was asked"],
+  RESOURCE_MISMATCH: ["PERMISSION_DENIED", "the metadata speaks of another server than the one that was asked"],
+  CRED_REFRESH_FAILED: ["FAILED_PRECONDITION", "the stored authorization was not renewed; connect again"],
+  OAUTH_NOT_SUPPORTED: ["FAILED_PRECONDITION", "the server does not offer what an authorization needs"],
+  AUTHORIZATION_NOT_FOUND: ["NOT_FOUND", "no such authorization was begun, or it is over; begin again"],
+  AUTHORIZATION_REFUSED: ["FAILED_PRECONDITION", "the authorization server refused"],
 } as const satisfies Record<string, readonly [Code, string]>;
 
 /** A reason that mcp-proxy answers with. */

@@ -24,6 +24,8 @@ ALTER TABLE proxy.audit_records
 -- Records of a process, a session or a key belong to no request.
 DROP INDEX proxy.audit_records_request;
 CREATE UNIQUE INDEX audit_records_request ON proxy.audit_records (request_id, kind) WHERE request_id <> '';
+CREATE UNIQUE INDEX audit_records_session_end ON proxy.audit_records (session_id) WHERE kind = 'session_end';
+CREATE INDEX audit_records_key_change ON proxy.audit_records (detail) WHERE kind = 'key_change';
 
 -- audit_parts is the canonical form of a record (RFC 8785) in two pieces: what stands before the key "hash" and what after.
 CREATE FUNCTION proxy.audit_parts(r proxy.audit_records) RETURNS text[]

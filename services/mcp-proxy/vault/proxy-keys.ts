@@ -22,7 +22,8 @@ export async function loadProxyKeys(client: VaultClient, mount: string, token: s
   return { macKey, sealingKey: await openSealingKey(sealing) };
 }
 
-async function readOrCreate(
+/** Reads a document of ours, or makes it; of two processes that find none, one writes and the other reads. */
+export async function readOrCreate(
   client: VaultClient,
   path: string,
   token: string,
@@ -42,7 +43,8 @@ async function readOrCreate(
   }
 }
 
-async function readFields(client: VaultClient, path: string, token: string) {
+/** A document of ours at Vault; undefined when there is none. */
+export async function readFields(client: VaultClient, path: string, token: string) {
   try {
     const { data } = await client.read(path, token);
     const fields = data?.data;

@@ -36,6 +36,16 @@ const IMAGE = new URL("../../../services/gen/image.binpb", import.meta.url).path
 /** The workspace of every test that does not say otherwise. */
 export const WORKSPACE = "wrkspc_default";
 
+/** A change of a credential that changes nothing. */
+export const NO_CHANGE = {
+  secret: undefined,
+  refreshToken: undefined,
+  clientSecret: undefined,
+  metadataSet: {},
+  metadataRemove: [],
+  auth: undefined,
+};
+
 /** A lease as the stand-in for the session service tells it. */
 export interface FakeLease {
   workspaceId: string;
@@ -218,6 +228,8 @@ export class ProxyKit {
         metadata: {},
         auth: { $case: "staticBearer", value: { mcpServerUrl: url } },
         secret: await this.seal(secret, vaultId, url),
+        refreshToken: undefined,
+        clientSecret: undefined,
       });
     }
     return vaultId;
@@ -235,6 +247,8 @@ export class ProxyKit {
       metadata: {},
       auth: { $case: "modelApiKey", value: { baseUrl } },
       secret: await this.seal(secret, vaultId, baseUrl, "model_api_key"),
+      refreshToken: undefined,
+      clientSecret: undefined,
     });
     return credential?.id ?? "";
   }
@@ -295,7 +309,8 @@ export class ProxyKit {
   /** Audit records of a session. */
   async records(sessionId: string): Promise<AuditRecord[]> {
     const audit = await this.client(AuditServiceService, "operator");
-    const { records } = await audit.listRecords({ afterSequence: 0n, limit: 1000, sessionId, requestId: "" });
+    const request = { afterSequence: 0n, limit: 1000, sessionId, requestId: "", withLines: false };
+    const { records } = await audit.listRecords(request);
     return records;
   }
 
@@ -346,6 +361,16 @@ export async function failureOf(work: Promise<unknown>): Promise<GanglionError> 
 
 /** kind, effect and reason of records, in order. */
 export function briefly(records: AuditRecord[]): string[] {
-  const kinds = ["", "decision", "dispatch", "outcome", "recovery"];
+  const kinds = [
+    "",
+    "decision",
+    "dispatch",
+    "outcome",
+    "recovery",
+    "log_open",
+    "log_close",
+    "session_end",
+    "anomaly",
+  ];
   return records.map(({ kind, effect, reason }) => [kinds[kind], effect, reason].filter(Boolean).join(" "));
 }
