@@ -41,6 +41,9 @@ export function createRecordFile(options: RecordFileOptions): RecordSink {
   let isWell = true;
   let isClosed = false;
   let waiting: Waiting[] = [];
+  // What a repair found in the database before those who wrote it came here with it.
+  let ahead = new Set<string>();
+  let aheadUntil = 0;
 
   /** Opens the file and answers the sequences at its end, those included that it lacked. */
   const repair = async (): Promise<Set<string>> => {
@@ -68,8 +71,11 @@ export function createRecordFile(options: RecordFileOptions): RecordSink {
   };
 
   const write = async (lines: readonly string[]) => {
-    const known = file ? undefined : await repair();
-    const missing = known ? lines.filter((line) => !known.has(sequenceOf(line))) : lines;
+    if (!file) {
+      ahead = await repair();
+      aheadUntil = Date.now() + 2 * timeoutMs;
+    } else if (Date.now() > aheadUntil) ahead.clear();
+    const missing = lines.filter((line) => !ahead.has(sequenceOf(line)));
     if (missing.length > 0) await file?.append(text(missing));
   };
 
