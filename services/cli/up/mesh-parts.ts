@@ -1,5 +1,6 @@
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
+import { auditSettings } from "./audit-settings.ts";
 import { type DelegatedCgroup, delegateCgroup, removeCgroup } from "./delegated-cgroup.ts";
 import { firstLogins } from "./first-logins.ts";
 import type { KeptServer, LaunchedServer } from "./kept-server.ts";
@@ -214,6 +215,7 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
           instance.service === "harness"
             ? operatorFile("GANGLION_HARNESS_EVALUATOR", "evaluator.mjs", options.evaluator)
             : {},
+        audit: isProxy ? auditSettings(this.#context) : {},
         sandbox: instance.service === "sandbox" ? sandboxSettings(this.#context, this.#cgroup) : {},
       }),
       ...(isProxy || login ? { bootstrap } : {}),

@@ -60,6 +60,7 @@ export interface EnvironmentContext {
   readonly sandbox: Record<string, string>;
   readonly modelPrices: Record<string, string>;
   readonly evaluator: Record<string, string>;
+  readonly audit: Record<string, string>;
 }
 
 /** serviceEnvironment says what a service gets to know of the others. */
@@ -75,6 +76,7 @@ export function serviceEnvironment(
     sandbox,
     modelPrices,
     evaluator,
+    audit,
   }: EnvironmentContext,
 ): Record<string, string> {
   const allOf = (wanted: ServiceInstance["service"]) =>
@@ -96,6 +98,7 @@ export function serviceEnvironment(
         GANGLION_SESSION_ADDR: addresses.GANGLION_SESSION_ADDR,
         GANGLION_PROXY_HTTP_LISTEN: at("mcp-proxy-http"),
         GANGLION_PROXY_FORBIDDEN_ENDPOINTS: forbiddenEndpoints.join(","),
+        ...audit,
         ...(scriptedModelUrl ? { GANGLION_SCRIPTED_MODEL_URL: scriptedModelUrl } : {}),
         ...(allowHttpHosts ? { GANGLION_PROXY_ALLOW_HTTP_HOSTS: allowHttpHosts } : {}),
       };
