@@ -1,7 +1,8 @@
 # What mcp-proxy's own login may do. It writes credentials and can read none of them: reading takes a session's token.
 
+# "patch" replaces one field of a secret, a client's secret for example, without reading the others.
 path "ganglion/data/vaults/+/+" {
-  capabilities = ["create", "update"]
+  capabilities = ["create", "update", "patch"]
 }
 
 # Versions and times of a credential (no values), and its removal.

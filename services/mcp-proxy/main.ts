@@ -20,8 +20,10 @@ import type { ModelUpstream } from "./domain/choose-model.ts";
 import { LiveSessions } from "./domain/live-sessions.ts";
 import { createVaults } from "./domain/manage-vaults.ts";
 import { createPlaceholders } from "./domain/placeholder.ts";
+import { purgeRetired } from "./domain/retire-credentials.ts";
 import { createRowMac } from "./domain/row-mac.ts";
 import { createSessionAuthorities } from "./egress/session-authority.ts";
+import { tryNothing } from "./domain/validate-credential.ts";
 import { serveModelDoor } from "./http/serve-model-door.ts";
 import { auditService } from "./rpc/audit-service.ts";
 import { bindingService } from "./rpc/binding-service.ts";
@@ -56,6 +58,7 @@ const EXIT_RETRY = 75;
 const EXIT_NOT_ALLOWED = 77;
 const BEAT_MS = 3000;
 const FORGET_MS = 600_000;
+const PURGE_MS = 15_000;
 const LOAD_LATER_MS = 3000;
 
 const config = loadConfig("mcp-proxy", fields);
@@ -132,6 +135,15 @@ async function start(): Promise<void> {
     store: vaultTokenStore,
     onFailure: warn("revocation at Vault failed, trying again"),
   });
+
+  const credentials = createCredentialStore(pool);
+  const secretWriter = createSecretWriter(client, mount, login.token);
+  const purge = () =>
+    purgeRetired({ store: credentials, vaultStore, writer: secretWriter }).catch(
+      warn("secrets could not be removed from Vault, trying again"),
+    );
+  void purge();
+  timers.push(setInterval(() => void purge(), PURGE_MS));
 
   const controlPlane = await createControlPlane([
     config.GANGLION_LISTEN,
@@ -225,12 +237,14 @@ async function start(): Promise<void> {
       vaultService({
         vaults,
         vaultStore,
-        store: createCredentialStore(pool),
-        writer: createSecretWriter(client, mount, login.token),
+        store: credentials,
+        writer: secretWriter,
         seal: keys.sealingKey,
         mac,
         sealingKey: keys.sealingKey,
         modelUrls: upstreams.map(({ destination }) => destination.url),
+        validate: tryNothing,
+        onPurgeFailed: warn("a secret could not be removed from Vault, trying again"),
       }),
       mcpProxyService({
         ...passage,

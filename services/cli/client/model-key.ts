@@ -1,6 +1,6 @@
 import type { MeshClient } from "../../common/grpc/create-client.ts";
+import { sealSecret } from "../../common/seal/seal-secret.ts";
 import type { Credential, VaultServiceService } from "../../gen/ganglion/vault/v1/vault_service.ts";
-import { sealSecret } from "./seal-secret.ts";
 
 /** The model API that is used where a key for it is stored. */
 export const ANTHROPIC_URL = "https://api.anthropic.com";
@@ -37,12 +37,21 @@ export async function storeModelKey(
   );
   const purpose = {
     vaultId,
-    kind: "model_api_key",
-    url: before ? modelUrlOf(before) : options.baseUrl,
-  } as const;
+    purpose: "model_api_key",
+    destination: before ? modelUrlOf(before) : options.baseUrl,
+  };
   const secret = await sealSecret(await client.getSealingKey({}), purpose, options.secret);
   const { credential } = before
-    ? await client.updateCredential({ credentialId: before.id, vaultId, secret })
+    ? await client.updateCredential({
+        credentialId: before.id,
+        vaultId,
+        secret,
+        refreshToken: undefined,
+        clientSecret: undefined,
+        metadataSet: {},
+        metadataRemove: [],
+        auth: undefined,
+      })
     : await client.createCredential({
         requestId: "",
         vaultId,
@@ -50,6 +59,8 @@ export async function storeModelKey(
         metadata: {},
         auth: { $case: "modelApiKey", value: { baseUrl: options.baseUrl } },
         secret,
+        refreshToken: undefined,
+        clientSecret: undefined,
       });
   return credential as Credential;
 }

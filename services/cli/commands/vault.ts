@@ -1,9 +1,10 @@
 import { newId } from "../../common/ids/new-id.ts";
+import { sealPurposes } from "../../common/seal/seal-purposes.ts";
+import { sealSecret } from "../../common/seal/seal-secret.ts";
 import { Credential, Vault } from "../../gen/ganglion/vault/v1/vault_service.ts";
 import { connectMesh, type Mesh } from "../client/connect-mesh.ts";
 import { ANTHROPIC_URL, storeModelKey } from "../client/model-key.ts";
 import { readSecret } from "../client/read-secret.ts";
-import { sealSecret } from "../client/seal-secret.ts";
 import { CliError, EXIT } from "../terminal/exit-codes.ts";
 import type { Command, Invocation } from "./command.ts";
 
@@ -66,7 +67,7 @@ const VERBS: Record<string, Verb> = {
     if (typeof mcpServerUrl !== "string")
       throw new CliError("--mcp-url says what the token is for", EXIT.usage);
     const key = await mesh.vaults.getSealingKey({});
-    const purpose = { vaultId, kind: "static_bearer", url: mcpServerUrl } as const;
+    const purpose = { vaultId, purpose: "static_bearer", destination: mcpServerUrl };
     const secret = await sealSecret(key, purpose, await readSecret("token"));
     const made = (
       await mesh.vaults.createCredential({
@@ -76,6 +77,8 @@ const VERBS: Record<string, Verb> = {
         metadata: {},
         auth: { $case: "staticBearer", value: { mcpServerUrl } },
         secret,
+        refreshToken: undefined,
+        clientSecret: undefined,
       })
     ).credential as Credential;
     terminal.object(Credential.toJSON(made));
@@ -135,8 +138,7 @@ async function listCredentials(mesh: Mesh, vaultId: string, { terminal }: Invoca
     });
     for (const one of page.credentials) {
       terminal.object(Credential.toJSON(one));
-      const target =
-        one.auth?.$case === "staticBearer" ? one.auth.value.mcpServerUrl : (one.auth?.value.baseUrl ?? "");
+      const target = one.auth ? sealPurposes(vaultId, one.auth).secret.destination : "";
       rows.push([one.id, target, one.displayName, day(one.updateTime)]);
     }
     pageToken = page.nextPageToken;

@@ -1,6 +1,6 @@
 import { badRequest } from "./vault-error.ts";
 
-/** What a policy grants; `patch` exists only so that policies written for Vault parse. */
+/** What a policy grants, and what a request asks for. */
 export type Operation = "create" | "read" | "update" | "delete" | "list" | "patch";
 
 /** VaultRequest is one API call, after its HTTP form has been read. */

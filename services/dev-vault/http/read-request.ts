@@ -10,7 +10,9 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   POST: "update",
   PUT: "update",
   DELETE: "delete",
+  PATCH: "patch",
 };
+const MERGE_PATCH = "application/merge-patch+json";
 
 /** readRequest makes the request that the core understands. X-Vault-Request and X-Vault-Namespace change nothing. */
 export function readRequest(
@@ -22,12 +24,15 @@ export function readRequest(
   const { list, ...parameters } = query;
   let operation = OPERATIONS[message.method ?? ""];
   if (!operation) throw new VaultError(405, "unsupported operation");
+  if (operation === "patch" && message.headers["content-type"] !== MERGE_PATCH) {
+    throw new VaultError(415, `PATCH requires Content-Type of ${MERGE_PATCH}`);
+  }
   if (operation === "read" && (list === "true" || list === "1")) operation = "list";
   return {
     operation,
     // As in Vault, what is listed is a folder, and policies see it so: `a/*` covers listing `a`.
     path: path.replace(/\/$/, "") + (operation === "list" ? "/" : ""),
-    data: operation === "update" ? body : parameters,
+    data: operation === "update" || operation === "patch" ? body : parameters,
     token: tokenOf(message),
     wrapTtlMs: wrapTtlOf(message),
     remoteAddress: message.socket.remoteAddress ?? "",

@@ -4,6 +4,7 @@ import type { VaultAnswer } from "../core/request.ts";
 import { count } from "../core/request.ts";
 import type { Call, Handler, Route } from "../core/route.ts";
 import { badRequest, notFound } from "../core/vault-error.ts";
+import { mergePatch } from "./merge-patch.ts";
 import { metadataRoutes } from "./metadata-routes.ts";
 import {
   addVersion,
@@ -27,6 +28,19 @@ export function kvRoutes(store: Store, mount: MountRecord): Route[] {
     const record = read(path) ?? newRecord();
     checkCas(record, data);
     const after = addVersion(record, secretData(data));
+    write(path, after);
+    return { data: versionFields(after, after.currentVersion) };
+  };
+  const patch: Handler = ({ data, params }) => {
+    const path = secretPath(params.path);
+    const record = read(path);
+    const current = record?.versions[record.currentVersion];
+    if (!record || !current) throw notFound();
+    if (current.deletedAt !== "" || current.isDestroyed) {
+      return { status: 404, data: { data: null, metadata: versionFields(record, record.currentVersion) } };
+    }
+    checkCas(record, data);
+    const after = addVersion(record, mergePatch(current.data, secretData(data)) as Data);
     write(path, after);
     return { data: versionFields(after, after.currentVersion) };
   };
@@ -63,7 +77,7 @@ export function kvRoutes(store: Store, mount: MountRecord): Route[] {
   };
 
   return [
-    { path: "data/*path", exists, handlers: { create: put, update: put, read: get, delete: remove } },
+    { path: "data/*path", exists, handlers: { create: put, update: put, patch, read: get, delete: remove } },
     change("delete", markDeleted),
     change("undelete", (version) => ({ ...version, deletedAt: "" })),
     change("destroy", (version) => ({ ...version, isDestroyed: true, data: null })),

@@ -1,3 +1,4 @@
+import type { CredentialConfig, CredentialKind } from "./credential-config.ts";
 import type { GitGrant, Networking } from "./hand-rules.ts";
 import type { Reason } from "./proxy-error.ts";
 import { isMac, type RowMac } from "./row-mac.ts";
@@ -6,8 +7,12 @@ import { isMac, type RowMac } from "./row-mac.ts";
 export interface CredentialRow {
   credentialId: string;
   vaultId: string;
-  kind: "static_bearer" | "model_api_key";
+  kind: CredentialKind;
+  /** Where it goes, in normal form; empty for environment variables. */
   url: string;
+  /** Name of the environment variable; empty for other kinds. */
+  secretName: string;
+  config: CredentialConfig;
   version: bigint;
   mac: Buffer;
 }

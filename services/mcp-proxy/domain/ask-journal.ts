@@ -20,7 +20,7 @@ export async function askJournal<T>(
     operation,
     target: "",
     callKey: key,
-    lookup: { kind: "static_bearer", urls: [], mcpServerName: "" },
+    lookup: { kinds: [], urls: [], mcpServerName: "" },
     choose: () => ({}),
   });
   try {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Destination } from "./canonical-url.ts";
 import { chooseMcpServer } from "./choose-mcp.ts";
+import { MCP_KINDS } from "./credential-config.ts";
 import { failureError, type McpDeps } from "./list-mcp-tools.ts";
 import type { LiveSessions } from "./live-sessions.ts";
 import { endingOf, openPassage, type Passage } from "./passage.ts";
@@ -78,7 +79,7 @@ export async function callMcpTool(
     target: call.name,
     callKey: call.key,
     claimDigest: digest,
-    lookup: { kind: "static_bearer", urls: [], mcpServerName: call.serverName },
+    lookup: { kinds: MCP_KINDS, urls: [], mcpServerName: call.serverName },
     choose: (access) => chooseMcpServer(access, call.serverName),
   });
   if (call.acknowledgedKeys.length > 0) {

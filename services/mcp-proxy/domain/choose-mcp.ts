@@ -1,5 +1,6 @@
 import type { AccessRow, CredentialRow } from "./access.ts";
 import { type Destination, parseDestination } from "./canonical-url.ts";
+import { MCP_KINDS } from "./credential-config.ts";
 import { proxyError } from "./proxy-error.ts";
 
 /** Finds the MCP server that a session's agent names, and the credential for it, if there is one. */
@@ -14,7 +15,7 @@ export function chooseMcpServer(
   const destination = parseDestination(server.url);
   if (!destination || destination.url !== server.url) throw proxyError("URL_NOT_CANONICAL");
   const credential = access.credentials.find(
-    ({ kind, url }) => kind === "static_bearer" && url === destination.url,
+    ({ kind, url }) => MCP_KINDS.includes(kind) && url === destination.url,
   );
   return { destination, credential };
 }

@@ -1,5 +1,6 @@
 import type { Destination } from "./canonical-url.ts";
 import { chooseMcpServer } from "./choose-mcp.ts";
+import { MCP_KINDS } from "./credential-config.ts";
 import type { ResolvedAddress } from "./destination-policy.ts";
 import type { McpCaller, McpFailureKind, McpTool } from "./mcp-caller.ts";
 import { endingOf, openPassage, type PassageDeps } from "./passage.ts";
@@ -23,7 +24,7 @@ export async function listMcpTools(
     caller,
     operation: "mcp_list_tools",
     target: serverName,
-    lookup: { kind: "static_bearer", urls: [], mcpServerName: serverName },
+    lookup: { kinds: MCP_KINDS, urls: [], mcpServerName: serverName },
     choose: (access) => chooseMcpServer(access, serverName),
   });
   const { requestId, access, credential } = passage;

@@ -1,30 +1,29 @@
 import { newId } from "../../common/ids/new-id.ts";
-import type { CredentialRow } from "./access.ts";
+import { MAX_ACTIVE } from "./credential-rules.ts";
 import type { Confinement, Vaults } from "./manage-vaults.ts";
-import { proxyError } from "./proxy-error.ts";
+import { openSecret } from "./open-secret.ts";
+import { proxyError, type Reason } from "./proxy-error.ts";
 import type {
   CredentialRecord,
   CredentialStore,
+  NewCredential,
   Sealed,
   SealOpener,
-  SealPurpose,
+  SecretDocument,
   SecretWriter,
   VaultRow,
 } from "./records.ts";
 import type { RowMac } from "./row-mac.ts";
-import { isSendable, MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "./sendable.ts";
 
 /** A credential to be stored. */
-export interface CredentialRequest {
-  vaultId: string;
-  displayName: string;
-  metadata: Record<string, string>;
-  kind: CredentialRow["kind"];
-  url: string;
-  /** The destination as the caller wrote it: the secret is sealed for that. */
-  statedUrl: string;
+export interface CredentialRequest extends Omit<NewCredential, "credentialId" | "mac" | "requestDigest"> {
+  /** The server as the caller wrote it, or the variable's name: the secret is sealed for that. */
+  statedKey: string;
   secret: Sealed;
-  requestId: string | null;
+  /** With config.refresh, and only then. */
+  refreshToken?: Sealed;
+  /** Where the token endpoint wants one, and only then. */
+  clientSecret?: Sealed;
   requestDigest: Buffer;
 }
 
@@ -45,100 +44,93 @@ export async function createCredential(
 ): Promise<CredentialRecord> {
   const vault = await openVault(deps, request.vaultId, who);
   if (request.kind === "model_api_key" && !vault.isSystem) throw wrongVault(who);
-  const { vaultId, kind, url, statedUrl } = request;
-  const secret = await openSecret(deps.seal, request.secret, { vaultId, kind, url: statedUrl });
+  return storeCredential(deps, vault, { ...request, document: await openDocument(deps.seal, request) });
+}
+
+/** A credential whose secrets are known already. */
+export type ReadyCredential = Omit<NewCredential, "credentialId" | "mac"> & { document: SecretDocument };
+
+/** Stores a credential in a vault that was opened for it: record, then secret, then the version that makes it count. */
+export async function storeCredential(
+  deps: CredentialDeps,
+  { vaultId }: VaultRow,
+  request: ReadyCredential,
+): Promise<CredentialRecord> {
+  const { document } = request;
   const credentialId = newId("vcrd");
-  const mac = deps.mac.credential({ credentialId, vaultId, kind, url });
+  const mac = deps.mac.credential({ ...request, credentialId });
   const row = await deps.store.insertOrFind({ ...request, credentialId, mac });
   const isNew = row.credentialId === credentialId;
-  if (!isNew && !row.requestDigest?.equals(request.requestDigest)) throw proxyError("ID_REUSED");
+  if (!isNew && !(request.requestDigest && row.requestDigest?.equals(request.requestDigest)))
+    throw proxyError("ID_REUSED");
   if (row.version > 0n) return row;
-  if (await deps.store.isDestinationTaken(vaultId, kind, url)) {
+  if (await deps.store.isKeyTaken(vaultId, request)) {
     await deps.store.dropUnwritten(vaultId, row.credentialId);
     throw proxyError("CREDENTIAL_EXISTS");
   }
-  const version = await deps.writer.write(vaultId, row.credentialId, secret);
-  const stored = await deps.store.setVersion(vaultId, row.credentialId, version);
-  if (stored === "taken") {
-    // Another credential for the same destination was faster.
-    await deps.writer.remove(vaultId, row.credentialId);
-    await deps.store.dropUnwritten(vaultId, row.credentialId);
-    throw proxyError("CREDENTIAL_EXISTS");
-  }
-  if (!stored) throw proxyError("CREDENTIAL_NOT_FOUND");
-  return stored;
+  const version = await deps.writer.write(vaultId, row.credentialId, document);
+  const stored = await deps.store.activate(vaultId, row.credentialId, version);
+  if (typeof stored !== "string") return stored;
+  // Another was faster, the vault is full or was archived meanwhile: nothing may stay behind.
+  await deps.writer.remove(vaultId, row.credentialId);
+  await deps.store.dropUnwritten(vaultId, row.credentialId);
+  throw proxyError(REFUSALS[stored], stored === "full" ? { metadata: { limit: String(MAX_ACTIVE) } } : {});
 }
 
-/** Replaces the secret of a credential; the version before is destroyed. */
-export async function updateCredential(
-  deps: CredentialDeps,
-  { vaultId, credentialId, secret }: { vaultId: string; credentialId: string; secret: Sealed },
+const REFUSALS: Record<"vault_archived" | "full" | "taken" | "gone", Reason> = {
+  vault_archived: "VAULT_ARCHIVED",
+  full: "CREDENTIAL_LIMIT",
+  taken: "CREDENTIAL_EXISTS",
+  gone: "CREDENTIAL_NOT_FOUND",
+};
+
+/** A vault into which something may be written. */
+export async function openVault(
+  { vaults }: Pick<CredentialDeps, "vaults">,
+  vaultId: string,
   who: Confinement,
-): Promise<CredentialRecord> {
-  await openVault(deps, vaultId, who);
-  const row = await findActive(deps, vaultId, credentialId);
-  const version = await deps.writer.write(
-    vaultId,
-    credentialId,
-    await openSecret(deps.seal, secret, { vaultId, kind: row.kind, url: row.url }),
-  );
-  const stored = await deps.store.setVersion(vaultId, credentialId, version);
-  if (!stored || stored === "taken") {
-    // Archived meanwhile: what was just written must not stay behind.
-    await deps.writer.remove(vaultId, credentialId);
-    throw missing(credentialId);
-  }
-  if (row.version < version) await deps.writer.destroy(vaultId, credentialId, row.version);
-  return stored;
+): Promise<VaultRow> {
+  const vault = await vaults.get(vaultId, who);
+  if (vault.archivedAt) throw proxyError("VAULT_ARCHIVED");
+  return vault;
 }
 
-/** Takes a credential out of use, then removes its secret; a repetition finishes what could not be removed before. */
-export async function archiveCredential(
-  deps: CredentialDeps,
+/** A credential's record, archived or not. */
+export async function findCredential(
+  deps: Pick<CredentialDeps, "vaults" | "store">,
   { vaultId, credentialId }: { vaultId: string; credentialId: string },
   who: Confinement,
 ): Promise<CredentialRecord> {
   await deps.vaults.get(vaultId, who);
-  const row = await deps.store.archive(vaultId, credentialId);
+  const row = await deps.store.find(vaultId, credentialId);
   if (!row) throw missing(credentialId);
-  if (!row.isSecretRemoved) {
-    await deps.writer.remove(vaultId, credentialId);
-    await deps.store.markSecretRemoved(vaultId, credentialId);
-  }
   return row;
+}
+
+/** The error for a credential that is not there, or not for the caller. */
+export function missing(credentialId: string) {
+  return proxyError("CREDENTIAL_NOT_FOUND", { metadata: { credential_id: credentialId } });
+}
+
+async function openDocument(seal: SealOpener, request: CredentialRequest): Promise<SecretDocument> {
+  const { vaultId, kind, statedKey, config, refreshToken, clientSecret } = request;
+  const purpose = { vaultId, purpose: kind, destination: statedKey };
+  const document: SecretDocument = { secret: await openSecret(seal, request.secret, purpose, "secret") };
+  const destination = config.refresh?.token_endpoint ?? "";
+  if (refreshToken) {
+    const forRefresh = { vaultId, purpose: "mcp_oauth.refresh_token", destination };
+    document.refresh_token = await openSecret(seal, refreshToken, forRefresh, "refresh_token");
+  }
+  if (clientSecret) {
+    const forClient = { vaultId, purpose: "mcp_oauth.client_secret", destination };
+    document.client_secret = await openSecret(seal, clientSecret, forClient, "client_secret");
+  }
+  if (config.expires_at !== undefined) document.expires_at = config.expires_at;
+  return document;
 }
 
 function wrongVault({ workspaceId }: Confinement) {
   const message = "model keys are stored by operators, in the system vault";
   if (workspaceId !== null) return proxyError("ROLE_NOT_ALLOWED", { message });
   return proxyError("INVALID_FIELD", { message, metadata: { field: "model_api_key" } });
-}
-
-async function openVault({ vaults }: CredentialDeps, vaultId: string, who: Confinement): Promise<VaultRow> {
-  const vault = await vaults.get(vaultId, who);
-  if (vault.archivedAt) throw proxyError("VAULT_ARCHIVED");
-  return vault;
-}
-
-async function findActive({ store }: CredentialDeps, vaultId: string, credentialId: string) {
-  const row = await store.find(vaultId, credentialId);
-  if (!row || row.archivedAt) throw missing(credentialId);
-  return row;
-}
-
-async function openSecret(seal: SealOpener, sealed: Sealed, purpose: SealPurpose): Promise<string> {
-  const opened = await seal.open(sealed, purpose);
-  if (!opened) throw proxyError("SEAL_INVALID");
-  const text = opened.toString("latin1");
-  const isFit = opened.length >= MIN_SECRET_BYTES && opened.length <= MAX_SECRET_BYTES && isSendable(text);
-  opened.fill(0);
-  if (isFit) return text;
-  throw proxyError("INVALID_FIELD", {
-    message: `secret must be ${MIN_SECRET_BYTES} to ${MAX_SECRET_BYTES} bytes of printable ASCII without spaces around it`,
-    metadata: { field: "secret" },
-  });
-}
-
-function missing(credentialId: string) {
-  return proxyError("CREDENTIAL_NOT_FOUND", { metadata: { credential_id: credentialId } });
 }

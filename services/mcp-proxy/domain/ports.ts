@@ -1,4 +1,5 @@
 import type { AccessRow, CredentialRow } from "./access.ts";
+import type { CredentialKind } from "./credential-config.ts";
 import type { NewRecord } from "./new-record.ts";
 
 /** What a decision that lets a call through is bound to: checked again in the transaction that writes it. */
@@ -50,7 +51,7 @@ export interface Ledger {
 /** What to look up together with a token. */
 export interface AccessLookup {
   tokenHash: Buffer;
-  kind: CredentialRow["kind"];
+  kinds: readonly CredentialKind[];
   /** Destinations in normal form. */
   urls: readonly string[];
   /** MCP server of the binding whose credential is wanted too. */

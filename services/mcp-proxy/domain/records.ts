@@ -1,4 +1,5 @@
 import type { CredentialRow } from "./access.ts";
+import type { CredentialConfig, CredentialKind } from "./credential-config.ts";
 import type { BindingFields, TokenFields } from "./row-mac.ts";
 
 /** A vault's record. */
@@ -27,6 +28,13 @@ export interface NewVault {
   mac: Buffer;
 }
 
+/** A change of what people call a vault or credential; what is absent stays. */
+export interface RecordChange {
+  displayName?: string;
+  metadataSet: Record<string, string>;
+  metadataRemove: readonly string[];
+}
+
 /** Records of vaults. */
 export interface VaultStore {
   /** Stores a vault, or finds the one that the same request (or workspace, for a system vault) made before. */
@@ -41,6 +49,14 @@ export interface VaultStore {
     withArchived: boolean;
     withSystem: boolean;
   }): Promise<VaultRow[]>;
+  /** Changes an active vault; undefined when there is none, or it would have more than 16 pairs of metadata. */
+  update(vaultId: string, change: RecordChange): Promise<VaultRow | undefined>;
+  /** Takes a vault out of use; from then on no credential of it begins to count. */
+  archive(vaultId: string): Promise<VaultRow | undefined>;
+  /** Takes a vault out of use and out of sight. */
+  markDeleted(vaultId: string): Promise<void>;
+  /** Removes vaults that are marked as deleted and have no credential left. */
+  dropDeleted(): Promise<void>;
 }
 
 /** A credential's record, all of it. */
@@ -60,8 +76,10 @@ export interface NewCredential {
   vaultId: string;
   displayName: string;
   metadata: Record<string, string>;
-  kind: CredentialRow["kind"];
+  kind: CredentialKind;
   url: string;
+  secretName: string;
+  config: CredentialConfig;
   requestId: string | null;
   requestDigest: Buffer | null;
   mac: Buffer;
@@ -72,23 +90,49 @@ export interface CredentialStore {
   /** Stores the record with version 0, or finds the one that the same request made before. */
   insertOrFind(credential: NewCredential): Promise<CredentialRecord>;
   find(vaultId: string, credentialId: string): Promise<CredentialRecord | undefined>;
-  isDestinationTaken(vaultId: string, kind: string, url: string): Promise<boolean>;
-  /** The secret is stored in that version; undefined: archived or gone, "taken": another has the destination. */
-  setVersion(
+  /** True when an active credential of the vault has the same key: server or variable. */
+  isKeyTaken(vaultId: string, key: Pick<NewCredential, "kind" | "url" | "secretName">): Promise<boolean>;
+  /** The secret is stored in that version: the credential counts from now on, or the word says why it does not. */
+  activate(
     vaultId: string,
     credentialId: string,
     version: bigint,
-  ): Promise<CredentialRecord | "taken" | undefined>;
+  ): Promise<CredentialRecord | "vault_archived" | "full" | "taken" | "gone">;
+  /**
+   * Changes an active credential whose MAC is still `seen`; undefined when there is none, or it would have more than 16
+   * pairs of metadata. The version only rises.
+   */
+  change(
+    credential: Pick<CredentialRow, "vaultId" | "credentialId">,
+    change: Partial<RecordChange> & Pick<CredentialRow, "version" | "config" | "mac">,
+    seen: Buffer,
+  ): Promise<CredentialRecord | undefined>;
   /** Drops a record whose secret was never stored. */
   dropUnwritten(vaultId: string, credentialId: string): Promise<void>;
   archive(vaultId: string, credentialId: string): Promise<CredentialRecord | undefined>;
+  /** Takes all credentials of an archived vault out of use; with `isDeleted` out of sight as well. */
+  archiveAll(vaultId: string, isDeleted: boolean): Promise<void>;
   markSecretRemoved(vaultId: string, credentialId: string): Promise<void>;
+  /** Takes a credential out of use and out of sight; false when there is none. */
+  markDeleted(vaultId: string, credentialId: string): Promise<boolean>;
+  /** Removes the record of one that is marked as deleted. */
+  dropDeleted(vaultId: string, credentialId: string): Promise<void>;
+  /** Those that are out of use and still have a secret at Vault, or only a record that is to go; of one vault or of all. */
+  listUnpurged(vaultId: string | null, limit: number): Promise<UnpurgedCredential[]>;
   list(options: {
     vaultId: string;
     before: string | null;
     limit: number;
     withArchived: boolean;
   }): Promise<CredentialRecord[]>;
+}
+
+/** A credential that is out of use, with what is left of it. */
+export interface UnpurgedCredential {
+  vaultId: string;
+  credentialId: string;
+  isDeleted: boolean;
+  isSecretRemoved: boolean;
 }
 
 /** A stored binding with its MAC and fence. */
@@ -109,12 +153,24 @@ export interface BindingStore {
   raiseFence(sessionId: string, lowestEpoch: bigint, ended: boolean): Promise<void>;
 }
 
+/** What is kept at Vault for a credential. */
+export interface SecretDocument {
+  /** The token, key or value; of mcp_oauth the access token. */
+  secret: string;
+  refresh_token?: string;
+  client_secret?: string;
+  /** When the access token expires, as in the record. */
+  expires_at?: string;
+}
+
 /** Writes and removes secrets at Vault; it cannot read one. */
 export interface SecretWriter {
-  /** Stores a secret and answers its version. */
-  write(vaultId: string, credentialId: string, secret: string): Promise<bigint>;
-  /** Destroys a version that was replaced. */
-  destroy(vaultId: string, credentialId: string, version: bigint): Promise<void>;
+  /** Stores a document and answers its version. */
+  write(vaultId: string, credentialId: string, document: SecretDocument): Promise<bigint>;
+  /** Changes fields of the newest version, by making another; undefined when there is none. */
+  patch(vaultId: string, credentialId: string, fields: Partial<SecretDocument>): Promise<bigint | undefined>;
+  /** Destroys versions that were replaced. */
+  destroy(vaultId: string, credentialId: string, versions: readonly bigint[]): Promise<void>;
   /** Removes the secret, all versions of it. */
   remove(vaultId: string, credentialId: string): Promise<void>;
 }
@@ -129,9 +185,10 @@ export interface Sealed {
 /** What a secret was sealed for; one sealed for anything else does not open. */
 export interface SealPurpose {
   vaultId: string;
-  kind: string;
-  /** As the one who sealed it wrote it. */
-  url: string;
+  /** The credential's kind, or "mcp_oauth." and the field. */
+  purpose: string;
+  /** Server, token endpoint or variable, as the one who sealed it wrote it. */
+  destination: string;
 }
 
 /** Opens sealed secrets. */

@@ -1,5 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
+import type { CredentialConfig } from "./credential-config.ts";
 import type { GitGrant, Networking } from "./hand-rules.ts";
+import { sortedJson } from "./sorted-json.ts";
 
 /** The part of a binding that its MAC covers. */
 export interface BindingFields {
@@ -31,6 +33,8 @@ export interface CredentialFields {
   vaultId: string;
   kind: string;
   url: string;
+  secretName: string;
+  config: CredentialConfig;
 }
 
 /** The part of a vault's record that its MAC covers. */
@@ -67,7 +71,12 @@ export function createRowMac(key: Buffer): RowMac {
       const fields = [tokenHash.toString("hex"), tokenId, sessionId, String(epoch), audience, spiffeId];
       return handId === "" ? mac("token/v1", ...fields) : mac("hand_token/v1", ...fields, handId);
     },
-    credential: (row) => mac("credential/v1", row.credentialId, row.vaultId, row.kind, row.url),
+    credential: ({ credentialId, vaultId, kind, url, secretName, config }) => {
+      const fields = [credentialId, vaultId, kind, url];
+      // Rows from before there were settings; one that lost or gained some has another MAC.
+      if (secretName === "" && Object.keys(config).length === 0) return mac("credential/v1", ...fields);
+      return mac("credential/v2", ...fields, secretName, sortedJson(config));
+    },
     vault: (row) => mac("vault/v1", row.vaultId, row.workspaceId, row.isSystem),
   };
 }

@@ -81,7 +81,7 @@ async function serve(
       operation: "model",
       target: `${request.method} ${(request.url ?? "").split("?")[0]}`,
       lookup: {
-        kind: "model_api_key",
+        kinds: ["model_api_key"],
         urls: deps.upstreams.map(({ destination }) => destination.url),
         mcpServerName: "",
       },

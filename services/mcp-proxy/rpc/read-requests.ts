@@ -2,9 +2,11 @@ import { createHash } from "node:crypto";
 import { Violations } from "../../common/errors/violations.ts";
 import type { Principal } from "../../common/grpc/principal.ts";
 import { Role } from "../../gen/ganglion/types/v1/access.ts";
+import { MAX_PAIRS } from "../domain/credential-rules.ts";
 import { isCredentialId, isVaultId, isWorkspaceId } from "../domain/ids.ts";
 import type { Confinement } from "../domain/manage-vaults.ts";
 import { proxyError } from "../domain/proxy-error.ts";
+import type { RecordChange } from "../domain/records.ts";
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is refused
 const CONTROL = /[\u0000-\u001f\u007f]/;
@@ -37,13 +39,33 @@ export function checkText(
 }
 
 /** Checks metadata: at most 16 pairs, keys of at most 64 characters, values of at most 512. */
-export function checkMetadata(found: Violations, metadata: Record<string, string>): void {
+export function checkMetadata(found: Violations, metadata: Record<string, string>, field = "metadata"): void {
   const pairs = Object.entries(metadata);
-  found.count("metadata", pairs.length, { max: 16 });
-  for (const [key, value] of pairs.slice(0, 16)) {
-    checkText(found, "metadata", key, { required: true, maxLength: 64 });
-    checkText(found, "metadata", value, { required: false, maxLength: 512 });
+  found.count(field, pairs.length, { max: MAX_PAIRS });
+  for (const [key, value] of pairs.slice(0, MAX_PAIRS)) {
+    checkText(found, field, key, { required: true, maxLength: 64 });
+    checkText(found, field, value, { required: false, maxLength: 512 });
   }
+}
+
+/** Checks what people call a record, as a change of it says it. */
+export function readRecordChange(
+  found: Violations,
+  req: { displayName?: string | undefined; metadataSet: Record<string, string>; metadataRemove: string[] },
+  { isNameRequired }: { isNameRequired: boolean },
+): RecordChange {
+  const { displayName, metadataSet, metadataRemove } = req;
+  if (displayName !== undefined) {
+    checkText(found, "display_name", displayName, { required: isNameRequired, maxLength: 255 });
+  }
+  checkMetadata(found, metadataSet, "metadata_set");
+  found.count("metadata_remove", metadataRemove.length, { max: MAX_PAIRS });
+  for (const key of metadataRemove.slice(0, MAX_PAIRS)) {
+    checkText(found, "metadata_remove", key, { required: true, maxLength: 64 });
+    const isSet = Object.hasOwn(metadataSet, key);
+    found.check(!isSet, "metadata_remove", "must not name a key that is set");
+  }
+  return { displayName, metadataSet, metadataRemove };
 }
 
 /** Checks an id that a caller minted. */
@@ -56,10 +78,11 @@ export function readPage(
   found: Violations,
   { pageSize, pageToken }: { pageSize: number; pageToken: string },
   isCursor: (text: string) => boolean,
+  maxToken = 256,
 ): { limit: number; before: string | null } {
   found.integer("page_size", pageSize, { min: 0, max: 100 });
   const cursor = Buffer.from(pageToken, "base64url").toString("utf8");
-  const isKnown = pageToken === "" || (pageToken.length <= 256 && isCursor(cursor));
+  const isKnown = pageToken === "" || (pageToken.length <= maxToken && isCursor(cursor));
   found.check(isKnown, "page_token", "is not a token of an earlier page");
   return { limit: pageSize || 20, before: pageToken === "" ? null : cursor };
 }

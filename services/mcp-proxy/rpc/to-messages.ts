@@ -1,6 +1,13 @@
-import type { Credential, Vault } from "../../gen/ganglion/vault/v1/vault_service.ts";
+import type {
+  Credential,
+  CredentialNetworking as NetworkingMessage,
+  Vault,
+} from "../../gen/ganglion/vault/v1/vault_service.ts";
+import { TokenEndpointAuth } from "../../gen/ganglion/vault/v1/vault_service.ts";
 import type { Timestamp } from "../../gen/google/protobuf/timestamp.ts";
+import type { CredentialNetworking, RefreshConfig } from "../domain/credential-config.ts";
 import type { CredentialRecord, VaultRow } from "../domain/records.ts";
+import { AUTH_NAMES } from "./read-config.ts";
 
 /** A point in time as a message; absent stays absent. */
 export function toTimestamp(at: Date | null): Timestamp | undefined {
@@ -30,12 +37,47 @@ export function toCredential(row: CredentialRecord): Credential {
     vaultId: row.vaultId,
     displayName: row.displayName,
     metadata: row.metadata,
-    auth:
-      row.kind === "static_bearer"
-        ? { $case: "staticBearer", value: { mcpServerUrl: row.url } }
-        : { $case: "modelApiKey", value: { baseUrl: row.url } },
+    auth: toAuth(row),
     createTime: toTimestamp(row.createdAt),
     updateTime: toTimestamp(row.updatedAt),
     archiveTime: toTimestamp(row.archivedAt),
   };
+}
+
+function toAuth({ kind, url, secretName, config }: CredentialRecord): Credential["auth"] {
+  switch (kind) {
+    case "static_bearer":
+      return { $case: "staticBearer", value: { mcpServerUrl: url } };
+    case "mcp_oauth": {
+      const expiresAt = config.expires_at === undefined ? null : new Date(config.expires_at);
+      const refresh = config.refresh && toRefresh(config.refresh);
+      return { $case: "mcpOauth", value: { mcpServerUrl: url, expiresAt: toTimestamp(expiresAt), refresh } };
+    }
+    case "environment_variable": {
+      const networking = toNetworking(config.networking);
+      const value = { secretName, networking, injectionLocation: config.injection_location };
+      return { $case: "environmentVariable", value };
+    }
+    case "model_api_key":
+      return { $case: "modelApiKey", value: { baseUrl: url } };
+  }
+}
+
+function toRefresh(refresh: RefreshConfig) {
+  const [auth] = [...AUTH_NAMES].find(([, name]) => name === refresh.token_endpoint_auth) ?? [
+    TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_UNSPECIFIED,
+  ];
+  return {
+    clientId: refresh.client_id,
+    tokenEndpoint: refresh.token_endpoint,
+    tokenEndpointAuth: auth,
+    scope: refresh.scope ?? "",
+    resource: refresh.resource ?? "",
+  };
+}
+
+function toNetworking(networking: CredentialNetworking | undefined): NetworkingMessage | undefined {
+  if (!networking) return undefined;
+  if (networking.type === "unrestricted") return { scope: { $case: "unrestricted", value: {} } };
+  return { scope: { $case: "limited", value: { allowedHosts: networking.allowed_hosts } } };
 }

@@ -3,17 +3,23 @@ import { type Implementation, implement, unary } from "../../common/grpc/handler
 import type { Principal } from "../../common/grpc/principal.ts";
 import { Role } from "../../gen/ganglion/types/v1/access.ts";
 import { type CreateVaultRequest, VaultServiceService } from "../../gen/ganglion/vault/v1/vault_service.ts";
+import { updateCredential } from "../domain/change-credential.ts";
 import { isCredentialId, isVaultId } from "../domain/ids.ts";
-import {
-  archiveCredential,
-  type CredentialDeps,
-  createCredential,
-  updateCredential,
-} from "../domain/manage-credentials.ts";
+import { type CredentialDeps, createCredential, findCredential } from "../domain/manage-credentials.ts";
 import type { Confinement } from "../domain/manage-vaults.ts";
+import type { AuthorizationDeps } from "../domain/oauth/start-authorization.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import type { VaultStore } from "../domain/records.ts";
-import { readCreateCredential, readSealed } from "./read-credential.ts";
+import {
+  archiveCredential,
+  archiveVault,
+  deleteCredential,
+  deleteVault,
+} from "../domain/retire-credentials.ts";
+import { sortedJson } from "../domain/sorted-json.ts";
+import { type CredentialValidator, validateCredential } from "../domain/validate-credential.ts";
+import { callerOf, oauthMethods } from "./oauth-methods.ts";
+import { readCreateCredential, readUpdateCredential } from "./read-credential.ts";
 import {
   checkCredentialId,
   checkMetadata,
@@ -24,9 +30,11 @@ import {
   cutPage,
   digestOf,
   readPage,
+  readRecordChange,
   workspaceOf,
 } from "./read-requests.ts";
 import { toCredential, toVault } from "./to-messages.ts";
+import { toValidation } from "./to-validation.ts";
 
 /** What VaultService needs. */
 export interface VaultServiceDeps extends CredentialDeps {
@@ -34,6 +42,12 @@ export interface VaultServiceDeps extends CredentialDeps {
   sealingKey: { keyId: string; publicKey: Buffer };
   /** Base URLs of the configured model upstreams, in normal form. */
   modelUrls: readonly string[];
+  /** Tries a credential at its MCP server. */
+  validate: CredentialValidator;
+  /** What connecting a person needs beside what is here. */
+  authorizations: Omit<AuthorizationDeps, "credentials">;
+  /** A secret could not be removed from Vault yet; it will be tried again. */
+  onPurgeFailed: (error: unknown) => void;
 }
 
 /** Makes VaultService. */
@@ -45,7 +59,7 @@ export function vaultService(deps: VaultServiceDeps): Implementation {
     }),
     createVault: unary(async (req, ctx) => {
       checkCreateVault(req);
-      const requestDigest = digestOf(req.displayName, sortedJson(req.metadata));
+      const requestDigest = digestOf(sortedJson([req.displayName, req.metadata]));
       const row = await deps.vaults.create({
         workspaceId: workspaceOf(ctx.principal, req.workspaceId),
         displayName: req.displayName,
@@ -75,6 +89,22 @@ export function vaultService(deps: VaultServiceDeps): Implementation {
       const { page, nextPageToken } = cutPage(rows, limit, (row) => row.vaultId);
       return { vaults: page.map(toVault), nextPageToken };
     }),
+    updateVault: unary(async (req, ctx) => {
+      const found = new Violations();
+      checkVaultId(found, req.vaultId);
+      const change = readRecordChange(found, req, { isNameRequired: true });
+      found.throwIfAny();
+      return { vault: toVault(await deps.vaults.update(req.vaultId, change, confinementOf(ctx.principal))) };
+    }),
+    archiveVault: unary(async ({ vaultId }, ctx) => {
+      checkNamed(vaultId);
+      return { vault: toVault(await archiveVault(deps, vaultId, confinementOf(ctx.principal))) };
+    }),
+    deleteVault: unary(async ({ vaultId }, ctx) => {
+      checkNamed(vaultId);
+      await deleteVault(deps, vaultId, confinementOf(ctx.principal), deps.onPurgeFailed);
+      return {};
+    }),
     getSystemVault: unary(async (req, ctx) => {
       const row = await deps.vaults.system(workspaceOf(ctx.principal, req.workspaceId));
       return { vault: toVault(row) };
@@ -84,19 +114,13 @@ export function vaultService(deps: VaultServiceDeps): Implementation {
       const row = await createCredential(deps, request, confinementOf(ctx.principal));
       return { credential: toCredential(row) };
     }),
+    getCredential: unary(async (req, ctx) => {
+      checkNamed(req.vaultId, req.credentialId);
+      return { credential: toCredential(await findCredential(deps, req, confinementOf(ctx.principal))) };
+    }),
     updateCredential: unary(async (req, ctx) => {
-      const found = new Violations();
-      checkVaultId(found, req.vaultId);
-      checkCredentialId(found, req.credentialId);
-      const secret = readSealed(found, req.secret);
-      found.throwIfAny();
-      const { vaultId, credentialId } = req;
-      const row = await updateCredential(
-        deps,
-        { vaultId, credentialId, secret },
-        confinementOf(ctx.principal),
-      );
-      return { credential: toCredential(row) };
+      const change = readUpdateCredential(req);
+      return { credential: toCredential(await updateCredential(deps, change, confinementOf(ctx.principal))) };
     }),
     listCredentials: unary(async (req, ctx) => {
       const found = new Violations();
@@ -113,13 +137,29 @@ export function vaultService(deps: VaultServiceDeps): Implementation {
       return { credentials: page.map(toCredential), nextPageToken };
     }),
     archiveCredential: unary(async (req, ctx) => {
-      const found = new Violations();
-      checkVaultId(found, req.vaultId);
-      checkCredentialId(found, req.credentialId);
-      found.throwIfAny();
+      checkNamed(req.vaultId, req.credentialId);
       return { credential: toCredential(await archiveCredential(deps, req, confinementOf(ctx.principal))) };
     }),
+    deleteCredential: unary(async (req, ctx) => {
+      checkNamed(req.vaultId, req.credentialId);
+      await deleteCredential(deps, req, confinementOf(ctx.principal), deps.onPurgeFailed);
+      return {};
+    }),
+    validateCredential: unary(async (req, ctx) => {
+      checkNamed(req.vaultId, req.credentialId);
+      const who = { ...confinementOf(ctx.principal), caller: callerOf(ctx.principal) };
+      const found = await validateCredential(deps, req, who, ctx.signal);
+      return { validation: toValidation(req, found) };
+    }),
+    ...oauthMethods({ ...deps.authorizations, credentials: deps }),
   });
+}
+
+function checkNamed(vaultId: string, credentialId?: string): void {
+  const found = new Violations();
+  checkVaultId(found, vaultId);
+  if (credentialId !== undefined) checkCredentialId(found, credentialId);
+  found.throwIfAny();
 }
 
 function checkCreateVault(req: CreateVaultRequest): void {
@@ -140,8 +180,4 @@ function lookIn(principal: Principal, asked: string): Confinement {
     message: "workspace_id is required",
     metadata: { field: "workspace_id" },
   });
-}
-
-function sortedJson(metadata: Record<string, string>): string {
-  return JSON.stringify(Object.entries(metadata).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -24,6 +24,8 @@ interface Row extends HandColumns {
     vault: string;
     kind: CredentialRow["kind"];
     url: string;
+    secretName: string;
+    config: CredentialRow["config"];
     version: string;
     mac: string;
   }[];
@@ -37,11 +39,11 @@ SELECT t.token_id, t.session_id, t.epoch, t.audience, t.spiffe_id, t.hand_id, t.
        f.lowest_epoch, f.ended,
        COALESCE((
          SELECT jsonb_agg(jsonb_build_object('id', c.credential_id, 'vault', c.vault_id, 'kind', c.kind, 'url', c.url,
-                          'version', c.version::text, 'mac', encode(c.mac, 'hex'))
+                          'secretName', c.secret_name, 'config', c.config, 'version', c.version::text, 'mac', encode(c.mac, 'hex'))
                           ORDER BY array_position(b.vault_ids, c.vault_id))
          FROM proxy.credentials c JOIN proxy.vaults v USING (vault_id)
          WHERE c.vault_id = ANY (b.vault_ids) AND v.workspace_id = b.workspace_id
-           AND c.kind = $2 AND c.version > 0 AND c.archived_at IS NULL AND v.archived_at IS NULL
+           AND c.kind = ANY ($2) AND c.version > 0 AND c.archived_at IS NULL AND v.archived_at IS NULL
            AND (c.url = ANY ($3) OR c.url IN (
              SELECT s ->> 'url' FROM jsonb_array_elements(b.mcp_servers) s WHERE s ->> 'name' = $4))
        ), '[]') AS credentials
@@ -55,7 +57,7 @@ WHERE t.token_hash = $1`,
 export function createAccessStore(pool: Pool): AccessReader {
   return {
     find: async (lookup: AccessLookup): Promise<AccessRow | undefined> => {
-      const values = [lookup.tokenHash, lookup.kind, lookup.urls, lookup.mcpServerName];
+      const values = [lookup.tokenHash, lookup.kinds, lookup.urls, lookup.mcpServerName];
       const [row] = await query<Row>(pool, FIND, values);
       return row && toAccess(lookup.tokenHash, row);
     },
@@ -85,6 +87,8 @@ function toAccess(tokenHash: Buffer, row: Row): AccessRow {
       vaultId: c.vault,
       kind: c.kind,
       url: c.url,
+      secretName: c.secretName,
+      config: c.config,
       version: BigInt(c.version),
       mac: Buffer.from(c.mac, "hex"),
     })),

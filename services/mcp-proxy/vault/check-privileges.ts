@@ -39,8 +39,9 @@ export async function findPrivilegeProblems(
   };
   const problems: string[] = [];
   const credentialCaps = at(credential).sort().join();
-  if (credentialCaps !== "create,update") {
-    problems.push(`${credential}: ${credentialCaps || "no answer"}; must be create and update, without read`);
+  if (credentialCaps !== "create,patch,update") {
+    const must = "must be create, patch and update, without read";
+    problems.push(`${credential}: ${credentialCaps || "no answer"}; ${must}`);
   }
   const keyCaps = at(macKey).sort().join();
   if (keyCaps !== "create,read")

@@ -37,11 +37,11 @@ export async function openSealingKey(stored: Record<string, string>): Promise<Se
   return {
     keyId,
     publicKey,
-    open: async (sealed, { vaultId, kind, url }) => {
+    open: async (sealed, { vaultId, purpose, destination }) => {
       if (sealed.keyId !== keyId || sealed.enc.length !== 32) return undefined;
       try {
         const context = { recipientKey, enc: arrayBuffer(sealed.enc), info: INFO };
-        const aad = bytes([vaultId, kind, url].join("\n"));
+        const aad = bytes([vaultId, purpose, destination].join("\n"));
         return Buffer.from(await hpke.open(context, arrayBuffer(sealed.ciphertext), aad));
       } catch {
         // Why it does not open is nobody's business.

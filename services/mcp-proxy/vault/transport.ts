@@ -52,7 +52,7 @@ export function createTransport(caPem: string | undefined): Transport {
       const value = headers?.[name];
       if (value !== undefined) clean[name.toLowerCase()] = value;
     }
-    if (body !== undefined) clean["content-type"] = "application/json";
+    if (body !== undefined) clean["content-type"] = headers?.["Content-Type"] ?? "application/json";
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     try {
       const answer = await request(url, {

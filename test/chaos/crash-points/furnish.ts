@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { sealSecret } from "../../../services/cli/client/seal-secret.ts";
 import { createClient } from "../../../services/common/grpc/create-client.ts";
+import { sealSecret } from "../../../services/common/seal/seal-secret.ts";
 import { AgentServiceService } from "../../../services/gen/ganglion/agent/v1/agent_service.ts";
 import { EnvironmentServiceService } from "../../../services/gen/ganglion/agent/v1/environment_service.ts";
 import { VaultServiceService } from "../../../services/gen/ganglion/vault/v1/vault_service.ts";
@@ -24,22 +24,25 @@ export async function furnish(mesh: CrashMesh, { model, mcp }: CrashWorld): Prom
   const agents = createClient(AgentServiceService, at("session-1"), mesh.operator, "session");
   const environments = createClient(EnvironmentServiceService, at("session-1"), mesh.operator, "session");
   const key = await vaults.getSealingKey({});
+  const noMore = { refreshToken: undefined, clientSecret: undefined };
   const common = { requestId: "", displayName: "crash", metadata: {} };
   const { vault: system } = await vaults.getSystemVault({ workspaceId: "" });
-  const forModel = { vaultId: system?.id ?? "", kind: "model_api_key", url: model.url } as const;
+  const forModel = { vaultId: system?.id ?? "", purpose: "model_api_key", destination: model.url };
   await vaults.createCredential({
     ...common,
     vaultId: forModel.vaultId,
     auth: { $case: "modelApiKey", value: { baseUrl: model.url } },
     secret: await sealSecret(key, forModel, model.apiKey),
+    ...noMore,
   });
   const { vault } = await vaults.createVault({ ...common, workspaceId: "" });
-  const forMcp = { vaultId: vault?.id ?? "", kind: "static_bearer", url: mcp.url } as const;
+  const forMcp = { vaultId: vault?.id ?? "", purpose: "static_bearer", destination: mcp.url };
   await vaults.createCredential({
     ...common,
     vaultId: forMcp.vaultId,
     auth: { $case: "staticBearer", value: { mcpServerUrl: mcp.url } },
     secret: await sealSecret(key, forMcp, mcp.token),
+    ...noMore,
   });
   const { environment } = await environments.createEnvironment({
     requestId: randomUUID(),

@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { encodeForwardedPrincipal, PRINCIPAL_KEY } from "../../../services/common/grpc/principal.ts";
 import { Role } from "../../../services/gen/ganglion/types/v1/access.ts";
 import type { CreateCredentialRequest } from "../../../services/gen/ganglion/vault/v1/vault_service.ts";
-import { failureOf, ProxyKit } from "./proxy-kit.ts";
+import { failureOf, NO_CHANGE, ProxyKit } from "./proxy-kit.ts";
 
 const SERVER = "https://mcp.example.test/mcp";
 
@@ -41,6 +41,8 @@ describe("VaultService", () => {
     metadata: {},
     auth: { $case: "staticBearer", value: { mcpServerUrl: SERVER } },
     secret: await kit.seal(secret, vaultId, SERVER),
+    refreshToken: undefined,
+    clientSecret: undefined,
     ...more,
   });
   const readAtVault = async (vaultId: string, credentialId: string) => {
@@ -121,7 +123,12 @@ describe("VaultService", () => {
     const { credential: made } = await vaults.createCredential(await credential(vaultId));
     const credentialId = made?.id ?? "";
     const secret = newSecret();
-    await vaults.updateCredential({ vaultId, credentialId, secret: await kit.seal(secret, vaultId, SERVER) });
+    await vaults.updateCredential({
+      ...NO_CHANGE,
+      vaultId,
+      credentialId,
+      secret: await kit.seal(secret, vaultId, SERVER),
+    });
     const { data } = await readAtVault(vaultId, credentialId);
     assert.equal(data?.data?.secret, secret);
     assert.equal(data?.metadata.version, 2);
@@ -140,8 +147,13 @@ describe("VaultService", () => {
     assert.equal((await readAtVault(vaultId, credentialId)).status, 404);
     const again = await vaults.archiveCredential({ vaultId, credentialId });
     assert.deepEqual(again.credential?.archiveTime, archived.credential?.archiveTime);
-    const update = { vaultId, credentialId, secret: await kit.seal(newSecret(), vaultId, SERVER) };
-    assert.equal((await failureOf(vaults.updateCredential(update))).reason, "CREDENTIAL_NOT_FOUND");
+    const update = {
+      ...NO_CHANGE,
+      vaultId,
+      credentialId,
+      secret: await kit.seal(newSecret(), vaultId, SERVER),
+    };
+    assert.equal((await failureOf(vaults.updateCredential(update))).reason, "CREDENTIAL_ARCHIVED");
     await vaults.createCredential(await credential(vaultId));
   });
 

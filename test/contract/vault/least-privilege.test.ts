@@ -79,7 +79,7 @@ describe("what each identity may do at Vault", () => {
 
   it("mcp-proxy writes credentials and makes session tokens, and nothing else [A124]", async () => {
     await expectOnly(proxy, ownId, {
-      credential: ["create", "update"],
+      credential: ["create", "patch", "update"],
       credentialMetadata: ["delete", "read"],
       credentialDestroy: ["update"],
       sealingKey: ["create", "read"],
@@ -108,11 +108,18 @@ describe("what each identity may do at Vault", () => {
     const path = PATHS.credential(ownId);
     assert.equal(await status(proxy, "POST", path, { data: { secret }, options: { cas: 0 } }), 200);
     assert.equal(await status(proxy, "GET", path), 403);
+    const patch = await rawCall(vault.address, "PATCH", `/v1/${path}`, {
+      token: proxy,
+      json: { data: { client_secret: newSecret() } },
+      headers: { "content-type": "application/merge-patch+json" },
+    });
+    assert.equal(patch.status, 200);
     assert.equal(await status(proxy, "GET", `ganglion/metadata/vaults/${ownId}?list=true`), 403);
     const session = (await createSessionToken(vault.http, proxy, ownId)).client_token;
     const reply = await rawCall(vault.address, "GET", `/v1/${path}`, { token: session });
     assert.equal(reply.status, 200);
     assert.equal(reply.body.data.data.secret, secret);
+    assert.ok(reply.body.data.data.client_secret);
   });
 
   it("a session's token reads no sibling, not even one whose id begins with its own", async () => {
@@ -130,6 +137,12 @@ describe("what each identity may do at Vault", () => {
     const path = PATHS.credential(ownId);
     assert.equal(await status(session, "POST", path, { data: { secret: "x" } }), 403);
     assert.equal(await status(session, "DELETE", path), 403);
+    const patch = await rawCall(vault.address, "PATCH", `/v1/${path}`, {
+      token: session,
+      json: { data: { secret: "x" } },
+      headers: { "content-type": "application/merge-patch+json" },
+    });
+    assert.equal(patch.status, 403);
     assert.equal(await status(session, "POST", "auth/token/create", {}), 403);
     assert.equal(await status(session, "PUT", "sys/policies/acl/x", { policy: 'path "*" {}' }), 403);
   });

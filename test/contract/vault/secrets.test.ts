@@ -36,6 +36,26 @@ describe("KV version 2", () => {
     assert.equal((await call("GET", `data/${path}?version=9`)).status, 404);
   });
 
+  it("changes fields and leaves the others, as a new version", async () => {
+    const patch = (json: unknown, type = "application/merge-patch+json") =>
+      rawCall(vault.address, "PATCH", `/v1/ganglion/data/${path}`, {
+        token: vault.rootToken,
+        json,
+        headers: { "content-type": type },
+      });
+    assert.equal((await patch({ data: { a: 1 } })).status, 404);
+    await put({ data: { access: "one", refresh: "two", gone: "three" } });
+    const changed = await patch({ data: { access: "four", gone: null, added: { deep: 1 } } });
+    assert.equal(changed.status, 200);
+    assert.equal(changed.body.data.version, 2);
+    const after = { access: "four", refresh: "two", added: { deep: 1 } };
+    assert.deepEqual((await call("GET", `data/${path}`)).body.data.data, after);
+    assert.equal((await patch({ data: { access: "x" }, options: { cas: 1 } })).status, 400);
+    assert.equal((await patch({ data: { access: "x" } }, "application/json")).status, 415);
+    await call("DELETE", `data/${path}`);
+    assert.equal((await patch({ data: { access: "x" } })).status, 404);
+  });
+
   it("checks and sets", async () => {
     assert.equal((await put({ data: { a: 1 }, options: { cas: 0 } })).status, 200);
     const late = await put({ data: { a: 2 }, options: { cas: 0 } });

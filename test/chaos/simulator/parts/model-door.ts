@@ -24,7 +24,7 @@ export function modelDoor(
       caller: ctx.principal.spiffeId,
       operation: "model",
       target: "POST /v1/messages",
-      lookup: { kind: "model_api_key", urls: [], mcpServerName: "" },
+      lookup: { kinds: ["model_api_key"], urls: [], mcpServerName: "" },
       choose: () => ({}),
     });
     const { sessionId, epoch } = passage.access;

@@ -83,7 +83,7 @@ export class ProxyTables {
           ...{ tokenMac: token.mac, bindingMac: binding.mac, workspaceId },
           ...{ vaultIds: [...vaultIds], mcpServers: [...mcpServers], models: [...models] },
           ...this.#fenceOf(token.sessionId),
-          credentials: this.credentials.filter(({ kind }) => kind === lookup.kind),
+          credentials: this.credentials.filter(({ kind }) => lookup.kinds.includes(kind)),
         };
       },
     };

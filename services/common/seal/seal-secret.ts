@@ -4,11 +4,12 @@ import type { GetSealingKeyResponse, SealedSecret } from "../../gen/ganglion/vau
 const INFO = new TextEncoder().encode("ganglion/credential/v1");
 
 /** What a secret is for. */
-export interface SecretPurpose {
+export interface SealPurpose {
   readonly vaultId: string;
-  readonly kind: "static_bearer" | "model_api_key";
-  /** The destination exactly as in the request or, for a new secret, in the credential's record. */
-  readonly url: string;
+  /** The credential's kind, or "mcp_oauth." and the field. */
+  readonly purpose: string;
+  /** Server, token endpoint or variable, exactly as in the request or, for a change, in the credential's record. */
+  readonly destination: string;
 }
 
 /**
@@ -17,7 +18,7 @@ export interface SecretPurpose {
  */
 export async function sealSecret(
   key: GetSealingKeyResponse,
-  { vaultId, kind, url }: SecretPurpose,
+  { vaultId, purpose, destination }: SealPurpose,
   secret: string,
 ): Promise<SealedSecret> {
   const suite = new CipherSuite({
@@ -30,8 +31,8 @@ export async function sealSecret(
     recipientPublicKey: await suite.kem.deserializePublicKey(copy(key.publicKey)),
     info: copy(INFO),
   });
-  const purpose = encoder.encode([vaultId, kind, url].join("\n"));
-  const ciphertext = await sender.seal(copy(encoder.encode(secret)), copy(purpose));
+  const aad = encoder.encode([vaultId, purpose, destination].join("\n"));
+  const ciphertext = await sender.seal(copy(encoder.encode(secret)), copy(aad));
   return { keyId: key.keyId, enc: Buffer.from(sender.enc), ciphertext: Buffer.from(ciphertext) };
 }
 

@@ -1,0 +1,164 @@
+import type { CredentialConfig, CredentialNetworking } from "./credential-config.ts";
+import { type CredentialDeps, findCredential, missing, openVault } from "./manage-credentials.ts";
+import type { Confinement } from "./manage-vaults.ts";
+import { openSecret } from "./open-secret.ts";
+import { proxyError } from "./proxy-error.ts";
+import type { CredentialRecord, RecordChange, Sealed, SecretDocument } from "./records.ts";
+import { isMac } from "./row-mac.ts";
+
+/** What to change of a credential; what is absent stays. */
+export interface CredentialChange extends RecordChange {
+  vaultId: string;
+  credentialId: string;
+  secret?: Sealed;
+  refreshToken?: Sealed;
+  clientSecret?: Sealed;
+  /** Settings, of the credential's own kind. */
+  auth?: OAuthChange | EnvironmentChange;
+}
+
+/** What can change of an OAuth credential beside its tokens. */
+export interface OAuthChange {
+  kind: "mcp_oauth";
+  expiresAt?: string;
+  /** Empty clears it. */
+  scope?: string;
+}
+
+/** What can change of an environment variable beside its secret. */
+export interface EnvironmentChange {
+  kind: "environment_variable";
+  networking?: CredentialNetworking;
+  injection?: { header?: boolean; body?: boolean };
+}
+
+const TRIES = 3;
+
+/** Changes a credential. The versions of the secret that were replaced are destroyed. */
+export async function updateCredential(
+  deps: CredentialDeps,
+  change: CredentialChange,
+  who: Confinement,
+): Promise<CredentialRecord> {
+  const { vaultId, credentialId } = change;
+  await openVault(deps, vaultId, who);
+  let row = await findCredential(deps, change, who);
+  refuseUnfit(deps, row, change);
+  const fields = await openFields(deps, row, change);
+  const version = await writeFields(deps, row, fields);
+  const first = row.version;
+  for (let tries = 1; ; tries += 1) {
+    const config = changedConfig(row, change);
+    const mac = deps.mac.credential({ ...row, config });
+    const stored = await deps.store.change(row, { ...change, version, config, mac }, row.mac);
+    if (stored) {
+      const replaced = range(first, version);
+      if (replaced.length > 0) await deps.writer.destroy(vaultId, credentialId, replaced);
+      return stored;
+    }
+    const now = await deps.store.find(vaultId, credentialId);
+    if (!now || now.archivedAt) {
+      // Archived meanwhile: what was just written must not stay behind.
+      if (version > first) await deps.writer.remove(vaultId, credentialId);
+      throw now ? proxyError("CREDENTIAL_ARCHIVED") : missing(credentialId);
+    }
+    // With the same MAC it was not somebody else, but too many pairs of metadata.
+    if (isMac(now.mac, row.mac))
+      throw unfit("metadata_set", "at most 16 pairs may be there after the change");
+    if (tries === TRIES) throw proxyError("CONFLICT");
+    row = now;
+    refuseUnfit(deps, row, change);
+  }
+}
+
+/** The settings after a change, by the rules of the kind. */
+export function changedConfig(row: CredentialRecord, { auth }: CredentialChange): CredentialConfig {
+  const config = { ...row.config };
+  if (auth?.kind === "mcp_oauth") {
+    if (auth.expiresAt !== undefined) config.expires_at = auth.expiresAt;
+    if (auth.scope !== undefined && config.refresh) {
+      const { scope: _before, ...refresh } = config.refresh;
+      config.refresh = auth.scope === "" ? refresh : { ...refresh, scope: auth.scope };
+    }
+  }
+  if (auth?.kind === "environment_variable") {
+    if (auth.networking) config.networking = auth.networking;
+    if (auth.injection) {
+      const before = config.injection_location ?? { header: false, body: false };
+      config.injection_location = {
+        header: auth.injection.header ?? before.header,
+        body: auth.injection.body ?? before.body,
+      };
+    }
+  }
+  return config;
+}
+
+function refuseUnfit({ mac }: CredentialDeps, row: CredentialRecord, change: CredentialChange): void {
+  // A row that somebody else wrote must not get a good MAC by being changed.
+  if (!isMac(row.mac, mac.credential(row))) throw proxyError("ROW_TAMPERED");
+  if (row.archivedAt) throw proxyError("CREDENTIAL_ARCHIVED");
+  const { auth } = change;
+  if (auth && auth.kind !== row.kind) throw unfit(auth.kind, `the credential is of the kind ${row.kind}`);
+  const { refresh } = row.config;
+  if (!refresh && change.refreshToken) throw unfit("refresh_token", "the credential has no refresh settings");
+  if (!refresh && auth?.kind === "mcp_oauth" && auth.scope !== undefined) {
+    throw unfit("mcp_oauth.scope", "the credential has no refresh settings");
+  }
+  if (change.clientSecret && (!refresh || refresh.token_endpoint_auth === "none")) {
+    throw unfit("client_secret", "the credential's token endpoint takes none");
+  }
+  const { injection_location: places } = changedConfig(row, change);
+  if (places && !places.header && !places.body) {
+    throw unfit("environment_variable.injection_location", "header or body must be true");
+  }
+}
+
+async function openFields(
+  { seal }: CredentialDeps,
+  row: CredentialRecord,
+  { vaultId, secret, refreshToken, clientSecret, auth }: CredentialChange,
+): Promise<Partial<SecretDocument>> {
+  const fields: Partial<SecretDocument> = {};
+  const destination = row.config.refresh?.token_endpoint ?? "";
+  if (secret) {
+    const purpose = { vaultId, purpose: row.kind, destination: row.url || row.secretName };
+    fields.secret = await openSecret(seal, secret, purpose, "secret");
+  }
+  if (refreshToken) {
+    const purpose = { vaultId, purpose: "mcp_oauth.refresh_token", destination };
+    fields.refresh_token = await openSecret(seal, refreshToken, purpose, "refresh_token");
+  }
+  if (clientSecret) {
+    const purpose = { vaultId, purpose: "mcp_oauth.client_secret", destination };
+    fields.client_secret = await openSecret(seal, clientSecret, purpose, "client_secret");
+  }
+  if (auth?.kind === "mcp_oauth" && auth.expiresAt !== undefined) fields.expires_at = auth.expiresAt;
+  return fields;
+}
+
+/** Answers the version that has them; without any it is the one that is there. */
+async function writeFields(
+  { writer }: CredentialDeps,
+  { vaultId, credentialId, kind, version }: CredentialRecord,
+  fields: Partial<SecretDocument>,
+): Promise<bigint> {
+  if (Object.keys(fields).length === 0) return version;
+  // The document of an OAuth credential has fields that this change leaves as they are, and that nobody here may read.
+  const written =
+    kind === "mcp_oauth"
+      ? await writer.patch(vaultId, credentialId, fields)
+      : await writer.write(vaultId, credentialId, fields as SecretDocument);
+  if (written === undefined) throw proxyError("CRED_MISSING");
+  return written;
+}
+
+function range(from: bigint, to: bigint): bigint[] {
+  const versions: bigint[] = [];
+  for (let version = from; version < to; version += 1n) versions.push(version);
+  return versions;
+}
+
+function unfit(field: string, description: string) {
+  return proxyError("INVALID_FIELD", { message: `${field}: ${description}`, metadata: { field } });
+}

@@ -1,0 +1,60 @@
+import { type CredentialDeps, findCredential } from "./manage-credentials.ts";
+import type { Confinement } from "./manage-vaults.ts";
+import { proxyError } from "./proxy-error.ts";
+import type { CredentialRecord } from "./records.ts";
+import { isMac } from "./row-mac.ts";
+
+/** An HTTP answer as a validation may show it: without any secret that was sent. */
+export interface SeenAnswer {
+  status: number;
+  contentType: string;
+  body: string;
+  isTruncated: boolean;
+}
+
+/** How a credential did at its MCP server. */
+export interface Validation {
+  verdict: "valid" | "invalid" | "unknown";
+  hasRefreshToken: boolean;
+  /** The step that failed; null when none did, or there was no token to try. */
+  probe: { method: string; answer: SeenAnswer | null } | null;
+  /** The refresh that was tried after a refusal; null when none was. */
+  refresh: {
+    status: "succeeded" | "failed" | "connect_error" | "no_refresh_token";
+    answer: SeenAnswer | null;
+  } | null;
+}
+
+/** Tries a credential that goes to an MCP server, at that server. Its row's MAC has been checked. */
+export type CredentialValidator = (
+  credential: CredentialRecord,
+  /** Whose it is, and who wants to know. */
+  asked: { workspaceId: string; caller: string },
+  signal: AbortSignal,
+) => Promise<Validation>;
+
+/** Validates a credential: those whose secret is gone are invalid without a try. */
+export async function validateCredential(
+  deps: Pick<CredentialDeps, "vaults" | "store" | "mac"> & { validate: CredentialValidator },
+  name: { vaultId: string; credentialId: string },
+  who: Confinement & { caller: string },
+  signal: AbortSignal,
+): Promise<Validation> {
+  const row = await findCredential(deps, name, who);
+  if (row.kind !== "mcp_oauth" && row.kind !== "static_bearer") {
+    const message = `a credential of the kind ${row.kind} has no server to be tried at`;
+    throw proxyError("INVALID_FIELD", { message, metadata: { field: "credential_id" } });
+  }
+  if (!isMac(row.mac, deps.mac.credential(row))) throw proxyError("ROW_TAMPERED");
+  if (row.archivedAt) return { verdict: "invalid", hasRefreshToken: false, probe: null, refresh: null };
+  const { workspaceId } = await deps.vaults.get(name.vaultId, who);
+  return deps.validate(row, { workspaceId, caller: who.caller }, signal);
+}
+
+/** Tries nothing and says so: for a proxy that is not given a way to the servers. */
+export const tryNothing: CredentialValidator = async ({ config }) => ({
+  verdict: "unknown",
+  hasRefreshToken: config.refresh !== undefined,
+  probe: null,
+  refresh: null,
+});
