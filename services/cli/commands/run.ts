@@ -66,6 +66,8 @@ async function startTask(
     initialEvents: [message(task)],
     workspaceId: "",
     budget: undefined,
+    repositories: [],
+    ownVaultId: "",
   };
   const { session } = await insist(() => mesh.sessions.createSession(request));
   return [session?.id ?? "", 0n];

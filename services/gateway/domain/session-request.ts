@@ -63,6 +63,8 @@ export function createSessionRequest(
       : [],
     workspaceId: "",
     budget: isGiven(body.budget) ? budgetFromJson(body.budget) : undefined,
+    repositories: [],
+    ownVaultId: "",
   };
 }
 

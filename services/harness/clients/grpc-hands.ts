@@ -5,6 +5,8 @@ import { fromDuration, parentOf, toDuration } from "./call-parts.ts";
 import type { ServiceClients } from "./service-clients.ts";
 
 const PROVISION_MS = 60_000;
+/** What a hand's repositories may take beside that. */
+const CLONE_MS = 600_000;
 /** Beyond the tool's own limit, so that the host's answer about it still arrives. */
 const ANSWER_MS = 60_000;
 const LOOK_UP_MS = 5000;
@@ -16,13 +18,15 @@ export function createGrpcHands(sandboxAt: ServiceClients["sandboxAt"], address:
   return {
     address,
 
-    async provision({ sessionId, epoch, requestId, signal, traceparent }) {
-      const { hand } = await sandboxAt(address).provision(
-        { sessionId, epoch, requestId, resources: undefined },
-        { timeoutMs: PROVISION_MS, parent: parentOf(signal, traceparent) },
+    async provision({ sessionId, epoch, requestId, repositories, signal, traceparent }) {
+      const timeoutMs = PROVISION_MS + (repositories.length > 0 ? CLONE_MS : 0);
+      const { hand, repositoryFailures } = await sandboxAt(address).provision(
+        { sessionId, epoch, requestId, resources: undefined, repositories: [...repositories] },
+        { timeoutMs, parent: parentOf(signal, traceparent) },
       );
       if (!hand) throw new Error("the sandbox answered without a hand");
-      return { handId: hand.id, sandbox: hand.host, sandboxAddr: address, driver: hand.driver };
+      const { id: handId, host: sandbox, driver } = hand;
+      return { handId, sandbox, sandboxAddr: address, driver, repositoryFailures };
     },
 
     async execute({ address: at, sessionId, epoch, key, handId, name, inputJson, timeoutMs, ...scope }) {

@@ -33,6 +33,7 @@ function apply(state: SessionState, event: Event): void {
       state.workspaceId = body.value.workspaceId;
       state.agent = parseAgentConfig(body.value.agentJson);
       state.isSelfHosted = isSelfHosted(body.value.environmentJson);
+      state.repositories = body.value.repositories;
       state.spending.price = body.value.price ?? null;
       state.spending.limit = limitOf(body.value.budget);
       if (body.value.contextStrategy !== "") {

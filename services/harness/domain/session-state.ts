@@ -4,6 +4,7 @@ import type {
   Permission,
   ToolOutcome,
 } from "../../gen/ganglion/types/v1/event.ts";
+import type { Repository } from "../../gen/ganglion/types/v1/repository.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { noSpending, type Spending } from "./spending.ts";
 
@@ -162,6 +163,8 @@ export interface SessionState {
   requestsInTurn: number;
   /** Leases since the session last got any further: brains die of it, or cannot go on with it. */
   fruitlessLeases: number;
+  /** What each new hand of the session gets a work tree of. */
+  repositories: readonly Repository[];
   hand: KnownHand | null;
   handsProvisioned: number;
   /** Hosts that had a hand at any time: their journals may know a key. */
@@ -204,6 +207,7 @@ export function emptyState(): SessionState {
     pausedAnswers: 0,
     requestsInTurn: 0,
     fruitlessLeases: 0,
+    repositories: [],
     hand: null,
     handsProvisioned: 0,
     sandboxAddrs: new Set(),

@@ -1,9 +1,11 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import { RETRY } from "../domain/proto-values.ts";
+import { repositoryFailure } from "../domain/repository-failures.ts";
 import type { KnownHand } from "../domain/session-state.ts";
 import { sha256Hex } from "../domain/sha256.ts";
 import type { Hands } from "../ports/hands.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
-import { newEvent } from "./new-events.ts";
+import { newEvent, sessionError } from "./new-events.ts";
 import { orStop, Stopped } from "./or-stop.ts";
 import { pause } from "./pause.ts";
 import type { SessionLog } from "./session-log.ts";
@@ -55,17 +57,21 @@ export class HandKeeper {
       epoch: lease.epoch,
       // The same after a takeover: a brain that died before it wrote the hand down does not leave it behind.
       requestId: asUuid(sha256Hex(`${lease.sessionId}/hand/${state.handsProvisioned + 1}`)),
+      repositories: state.repositories,
       signal,
       traceparent: this.#traceparent,
     };
     for (let attempt = 1; ; attempt++) {
       try {
-        const hand = await this.#hands.provision(request);
+        const { repositoryFailures, ...hand } = await this.#hands.provision(request);
         // Nobody waits for it any more: whoever does next gets the same one, under the same request id.
         if (signal.aborted) throw new Stopped("stopped");
         const durationMs = BigInt(Math.round(performance.now() - startedAt));
+        const missing = repositoryFailures.map((failure) =>
+          sessionError(repositoryFailure(failure), RETRY.RETRYING, { repositoryUrl: failure.url }),
+        );
         await this.#log.append(
-          [newEvent({ $case: "ganglionHandProvisioned", value: { ...hand, durationMs } })],
+          [newEvent({ $case: "ganglionHandProvisioned", value: { ...hand, durationMs } }), ...missing],
           this.#traceparent,
         );
         return { id: hand.handId, sandboxAddr: hand.sandboxAddr };

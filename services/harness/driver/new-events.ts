@@ -80,12 +80,13 @@ export function idleEvents(
 export function sessionError(
   failure: Failure,
   retryStatus: SessionError_RetryStatus,
-  mcpServerName = "",
+  concerned: { mcpServerName?: string; repositoryUrl?: string } = {},
 ): NewEvent {
   const { errorType, message, part, reason } = failure;
+  const { mcpServerName = "", repositoryUrl = "" } = concerned;
   return newEvent({
     $case: "sessionError",
-    value: { errorType, message, part, reason, retryStatus, mcpServerName },
+    value: { errorType, message, part, reason, retryStatus, mcpServerName, repositoryUrl },
   });
 }
 

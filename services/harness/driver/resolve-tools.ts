@@ -47,7 +47,7 @@ async function listTools(ctx: DriveContext, serverName: string, signal: AbortSig
       const mayHelp =
         GanglionError.is(error) && (error.code === "UNAVAILABLE" || ctx.token.renewAfter(error));
       if (mayHelp && tried < TRIES) await pause(ctx.patience.retryMs, signal);
-      else return [sessionError(failureOf(error), RETRY.RETRYING, serverName)];
+      else return [sessionError(failureOf(error), RETRY.RETRYING, { mcpServerName: serverName })];
     }
   }
 }
@@ -92,7 +92,7 @@ const connectionFailed: Failure = {
 
 function failureOf(error: unknown): Failure {
   const reason = GanglionError.is(error) ? error.reason : "INTERNAL";
-  if (["UPSTREAM_UNAUTHORIZED", "CRED_MISSING", "CRED_MALFORMED"].includes(reason)) {
+  if (["UPSTREAM_UNAUTHORIZED", "CRED_MISSING", "CRED_MALFORMED", "CRED_REFRESH_FAILED"].includes(reason)) {
     const message = "An MCP server does not accept the stored credential, or there is none.";
     return { part: PART.UPSTREAM, errorType: "mcp_authentication_failed_error", message, reason };
   }

@@ -1,4 +1,6 @@
 import type { ToolOutcome } from "../../gen/ganglion/types/v1/event.ts";
+import type { Repository } from "../../gen/ganglion/types/v1/repository.ts";
+import type { RepositoryFailure } from "../domain/repository-failures.ts";
 
 /** A hand as it was provisioned. */
 export interface ProvisionedHand {
@@ -6,6 +8,8 @@ export interface ProvisionedHand {
   sandbox: string;
   sandboxAddr: string;
   driver: string;
+  /** Repositories that are not in it. */
+  repositoryFailures: readonly RepositoryFailure[];
 }
 
 /** What became of a call in a hand. */
@@ -39,6 +43,8 @@ export interface Hands {
     sessionId: string;
     epoch: bigint;
     requestId: string;
+    /** What is to be cloned into it. */
+    repositories: readonly Repository[];
     signal: AbortSignal;
     traceparent: string;
   }): Promise<ProvisionedHand>;

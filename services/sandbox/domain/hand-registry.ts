@@ -1,5 +1,6 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import { newId } from "../../common/ids/new-id.ts";
+import { type CloneFailure, cloneRepositories, type WantedRepository } from "./clone-repositories.ts";
 import type { ExecutionJournal } from "./execution-journal.ts";
 import {
   type DrivenHand,
@@ -24,6 +25,16 @@ export type HandRecord = {
   /** Calls that run in it now. */
   callCount: number;
   driven: DrivenHand | undefined;
+  /** Repositories that it was to have and has not. */
+  missing: readonly CloneFailure[];
+};
+
+/** What a hand is made for and with. */
+export type HandRequest = {
+  sessionId: string;
+  requestId: string;
+  resources: HandResources;
+  repositories: readonly WantedRepository[];
 };
 
 /** What the registry works with. */
@@ -57,7 +68,8 @@ export class HandRegistry {
     for (const { handId, sessionId, createdAt } of options.journal.recordedHands().slice(-MAX_LOST_KEPT)) {
       this.#hands.set(handId, {
         ...{ id: handId, sessionId, createdAt, lastUsedAt: createdAt, callCount: 0 },
-        ...{ state: "LOST", lostReason: "the sandbox service was restarted", driven: undefined },
+        ...{ state: "LOST", lostReason: "the sandbox service was restarted" },
+        ...{ driven: undefined, missing: [] },
       });
     }
   }
@@ -68,11 +80,7 @@ export class HandRegistry {
   }
 
   /** provision makes a hand, or answers with the one that the same request made while that lives. */
-  async provision(request: {
-    sessionId: string;
-    requestId: string;
-    resources: HandResources;
-  }): Promise<HandRecord> {
+  async provision(request: HandRequest): Promise<HandRecord> {
     const name = `${request.sessionId}\n${request.requestId}`;
     const earlier = this.#requests.get(name);
     if (earlier !== undefined) {
@@ -82,7 +90,7 @@ export class HandRegistry {
     const again = this.#requests.get(name);
     // Another repetition may have started a new one meanwhile.
     if (again !== undefined && again !== earlier) return again;
-    const making = this.#make(request.sessionId, request.resources);
+    const making = this.#make(request);
     this.#requests.set(name, making);
     const forget = () => {
       if (this.#requests.get(name) === making) this.#requests.delete(name);
@@ -154,7 +162,7 @@ export class HandRegistry {
     await Promise.all(this.#live().map((hand) => this.#end(hand, "the sandbox service stopped")));
   }
 
-  async #make(sessionId: string, resources: HandResources): Promise<HandRecord> {
+  async #make({ sessionId, resources, repositories }: HandRequest): Promise<HandRecord> {
     const { driver, journal, waysOut, maxHands, now } = this.#options;
     if (this.#isClosed || this.#live().length + this.#beingMade >= maxHands) throw handLimit(maxHands);
     const id = newId("hand");
@@ -169,7 +177,9 @@ export class HandRegistry {
         await driven.destroy();
         throw error;
       }
-      return this.#admit({ id, sessionId, createdAt, driven });
+      const record = this.#admit({ id, sessionId, createdAt, driven });
+      if (repositories.length > 0) await this.#furnish(record, driven, repositories);
+      return record;
     } catch (cause) {
       this.#options.onEvent({ message: "a hand could not be made", handId: id, sessionId, cause });
       throw provisionFailed(cause);
@@ -178,10 +188,28 @@ export class HandRegistry {
     }
   }
 
+  async #furnish(
+    record: HandRecord,
+    driven: DrivenHand,
+    repositories: readonly WantedRepository[],
+  ): Promise<void> {
+    record.callCount += 1;
+    try {
+      record.missing = await cloneRepositories(
+        (call, signal) => driven.run(call, signal),
+        repositories,
+        this.#options.now,
+      );
+    } finally {
+      record.callCount -= 1;
+      record.lastUsedAt = this.#options.now();
+    }
+  }
+
   #admit(made: { id: string; sessionId: string; createdAt: number; driven: DrivenHand }): HandRecord {
     const record: HandRecord = {
       ...made,
-      ...{ state: "READY", lostReason: "", lastUsedAt: made.createdAt, callCount: 0 },
+      ...{ state: "READY", lostReason: "", lastUsedAt: made.createdAt, callCount: 0, missing: [] },
     };
     this.#hands.set(record.id, record);
     // A hand that dies by itself is never READY again, whoever notices first (case B078).

@@ -1,10 +1,13 @@
 import { Violations } from "../../common/errors/violations.ts";
 import type { CallContext } from "../../common/grpc/call-context.ts";
-import type {
-  ProvisionRequest,
-  ProvisionResponse,
-  Resources,
+import {
+  type ProvisionRequest,
+  type ProvisionResponse,
+  RepositoryFailure_Kind,
+  type Resources,
 } from "../../gen/ganglion/sandbox/v1/sandbox_service.ts";
+import type { Repository } from "../../gen/ganglion/types/v1/repository.ts";
+import type { CloneFailure, WantedRepository } from "../domain/clone-repositories.ts";
 import type { HandResources } from "../domain/hand-driver.ts";
 import { checkEpoch, checkSessionId } from "./check-fields.ts";
 import { mapHand } from "./map-hand.ts";
@@ -12,6 +15,17 @@ import type { SandboxDeps } from "./sandbox-deps.ts";
 
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
+const MAX_REPOSITORIES = 20;
+const MOUNT_PATH = /^\/workspace(\/(?!\.{1,2}(\/|$))[^/\p{Cc}]+)+$/u;
+const BRANCH = /^(?!-)[^\s\p{Cc}~^:?*[\\]{1,255}$/u;
+const COMMIT = /^([0-9a-f]{40}|[0-9a-f]{64})$/i;
+const KINDS: Readonly<Record<CloneFailure["kind"], RepositoryFailure_Kind>> = {
+  authentication: RepositoryFailure_Kind.KIND_AUTHENTICATION,
+  forbidden: RepositoryFailure_Kind.KIND_FORBIDDEN,
+  not_found: RepositoryFailure_Kind.KIND_NOT_FOUND,
+  checkout: RepositoryFailure_Kind.KIND_CHECKOUT,
+  clone: RepositoryFailure_Kind.KIND_CLONE,
+};
 
 /** provision makes a hand for a session. */
 export async function provision(
@@ -29,11 +43,33 @@ export async function provision(
   checkSessionId(violations, sessionId);
   checkEpoch(violations, epoch);
   const resources = parseResources(violations, request.resources, deps.defaultResources);
+  const repositories = parseRepositories(violations, request.repositories);
   violations.throwIfAny();
   await deps.leases.admit({ sessionId, epoch, caller: ctx.principal.spiffeId }, ctx.signal);
-  const record = await deps.hands.provision({ sessionId, requestId, resources });
+  const record = await deps.hands.provision({ sessionId, requestId, resources, repositories });
   ctx.note({ hand_id: record.id });
-  return { hand: mapHand(record, deps.offer(), false) };
+  const repositoryFailures = record.missing.map(({ url, kind }) => ({ url, kind: KINDS[kind] }));
+  return { hand: mapHand(record, deps.offer(), false), repositoryFailures };
+}
+
+function parseRepositories(violations: Violations, asked: readonly Repository[]): WantedRepository[] {
+  violations.count("repositories", asked.length, { max: MAX_REPOSITORIES });
+  return asked.map(({ url, mountPath, checkout }, index) => {
+    const field = `repositories[${index}]`;
+    const isAddress = url.length <= 2_048 && /^https?:\/\/[^\s\p{Cc}@?#\\]+$/u.test(url);
+    violations.check(isAddress, `${field}.url`, "must be an http or https address without user name");
+    const isBelow = mountPath.length <= 1_024 && MOUNT_PATH.test(mountPath);
+    violations.check(isBelow, `${field}.mount_path`, "must be a folder below /workspace");
+    if (checkout?.$case === "branch") {
+      violations.check(BRANCH.test(checkout.value), `${field}.branch`, "must be the name of a branch");
+      return { url, mountPath, checkout: { branch: checkout.value } };
+    }
+    if (checkout?.$case === "commit") {
+      violations.check(COMMIT.test(checkout.value), `${field}.commit`, "must be the id of a commit");
+      return { url, mountPath, checkout: { commit: checkout.value } };
+    }
+    return { url, mountPath };
+  });
 }
 
 function parseResources(

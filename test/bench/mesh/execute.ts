@@ -31,6 +31,7 @@ export const executeBenchmark: Benchmark<MeshStand> = {
       sessionId,
       epoch,
       resources: undefined,
+      repositories: [],
     });
     const spawnBare = prepareBareJail(stand.cleanUps);
     const execute = async () => {

@@ -45,6 +45,8 @@ export async function createSessions(door: Door, count: number, definition: obje
         initialEvents: [],
         workspaceId: "",
         budget: undefined,
+        repositories: [],
+        ownVaultId: "",
       });
       ids.push(session?.id ?? "");
     }

@@ -60,7 +60,8 @@ export class PlayedSandbox {
     return implementSome(SandboxServiceService, {
       provision: unary(async ({ sessionId }) => {
         this.provisioned += 1;
-        return { hand: Hand.fromPartial({ id: `hand_${this.provisioned}`, sessionId, driver: "played" }) };
+        const hand = Hand.fromPartial({ id: `hand_${this.provisioned}`, sessionId, driver: "played" });
+        return { hand, repositoryFailures: [] };
       }),
       execute: unary(async ({ key, handId, inputJson }) => {
         let run = this.#journal.get(key);

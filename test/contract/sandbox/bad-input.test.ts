@@ -55,7 +55,10 @@ describe("sandbox: bad requests", function () {
   });
 
   it("Provision, GetExecution, CancelExecution, Terminate and ListHands do too", async () => {
-    const provision = { requestId: "r", sessionId: hand.sessionId, epoch: 1n, resources: undefined };
+    const provision = {
+      ...{ requestId: "r", sessionId: hand.sessionId, epoch: 1n },
+      ...{ resources: undefined, repositories: [] },
+    };
     await refused(kit.harness.provision({ ...provision, requestId: "" }), "request_id");
     await refused(kit.harness.provision({ ...provision, sessionId: "x" }), "session_id");
     for (const [field, change] of [

@@ -31,6 +31,7 @@ describe("sandbox: limits of a hand as a whole", function () {
       sessionId,
       epoch: 1n,
       resources: { memoryBytes: 256n * MIB, cpuMillis: 1_000, maxProcesses: 64, diskBytes: 16n * MIB },
+      repositories: [],
     });
     return new HandUser(kit!, sessionId, hand!);
   }

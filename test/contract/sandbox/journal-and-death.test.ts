@@ -212,7 +212,10 @@ describe("sandbox: limits of a host", function () {
     const kit = await SandboxKit.start({ GANGLION_MAX_HANDS: "2" });
     try {
       const sessionId = kit.newSession();
-      const request = { requestId: "req-1", sessionId, epoch: 1n, resources: undefined };
+      const request = {
+        ...{ requestId: "req-1", sessionId, epoch: 1n },
+        ...{ resources: undefined, repositories: [] },
+      };
       const same = await Promise.all([1, 2, 3].map(() => kit.harness.provision(request)));
       assert.equal(new Set(same.map(({ hand }) => hand!.id)).size, 1);
       const second = await kit.hand(sessionId);

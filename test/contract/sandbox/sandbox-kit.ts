@@ -144,6 +144,7 @@ export class SandboxKit {
       sessionId,
       epoch,
       resources: undefined,
+      repositories: [],
     });
     return hand!;
   }

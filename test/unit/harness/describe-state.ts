@@ -5,9 +5,10 @@ import type { Call, SessionState } from "../../../services/harness/domain/sessio
 export function describeState(state: SessionState): unknown {
   const { turns, queued, openCalls, openSpan, agent, mcpTools, sandboxAddrs, failedMcpServers, ...rest } =
     state;
-  const { spending, strategy, askedStrategy, summary, promise, reported, ...plain } = rest;
+  const { spending, strategy, askedStrategy, summary, promise, reported, repositories, ...plain } = rest;
   return {
     ...plain,
+    ...(repositories.length > 0 ? { repositories } : {}),
     ...(spending.price || spending.limit !== null ? { spending } : {}),
     turns: turns.map((turn) =>
       turn.kind === "user"

@@ -38,7 +38,12 @@ describe("sandbox domain: each key once (L4)", () => {
   }
 
   async function newHand(requestId = "r1") {
-    const record = await hands.provision({ sessionId: SESSION, requestId, resources: RESOURCES });
+    const record = await hands.provision({
+      sessionId: SESSION,
+      requestId,
+      resources: RESOURCES,
+      repositories: [],
+    });
     return { record, fake: driver.hands.at(-1)! };
   }
 

@@ -274,14 +274,30 @@ export function badEventsSuite(kit: () => SessionKit): void {
           "events[0].session_error.message",
           event({
             $case: "sessionError",
-            value: { errorType: "x", message: LONG, part: 1, retryStatus: 1, mcpServerName: "", reason: "" },
+            value: {
+              errorType: "x",
+              message: LONG,
+              part: 1,
+              retryStatus: 1,
+              mcpServerName: "",
+              reason: "",
+              repositoryUrl: "",
+            },
           }),
         ],
         [
           "events[0].session_error.part",
           event({
             $case: "sessionError",
-            value: { errorType: "x", message: "m", part: 0, retryStatus: 1, mcpServerName: "", reason: "" },
+            value: {
+              errorType: "x",
+              message: "m",
+              part: 0,
+              retryStatus: 1,
+              mcpServerName: "",
+              reason: "",
+              repositoryUrl: "",
+            },
           }),
         ],
         [

@@ -124,7 +124,8 @@ export class JournalHands implements Hands {
   async provision(): ReturnType<Hands["provision"]> {
     if (!this.isReachable) throw unreachable();
     this.provisioned += 1;
-    return { handId: `hand_${this.provisioned}`, sandbox: "", sandboxAddr: this.address, driver: "fake" };
+    const hand = { handId: `hand_${this.provisioned}`, sandbox: "", driver: "fake" };
+    return { ...hand, sandboxAddr: this.address, repositoryFailures: [] };
   }
 
   async execute({
