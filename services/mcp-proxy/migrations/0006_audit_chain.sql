@@ -167,11 +167,11 @@ RETURNS TABLE (ordinal integer, sequence bigint, refusal text, line text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  ended text[];
+  sessions text[];
   entries jsonb;
 BEGIN
   -- Fences first and the head after: who raises a fence holds no head, and is never waited for with the head in hand.
-  SELECT array_agg(p.session_id) INTO ended FROM (
+  SELECT array_agg(p.session_id) INTO sessions FROM (
     SELECT f.session_id FROM proxy.fences f
     WHERE f.ended AND NOT f.end_recorded
       AND (f.raised_at < now() - interval '10 s' OR NOT EXISTS (
@@ -179,8 +179,8 @@ BEGIN
         JOIN proxy.audit_records r ON r.request_id = o.request_id AND r.kind = 'decision'
         WHERE r.session_id = f.session_id AND r.request_id <> ''))
     ORDER BY f.session_id LIMIT write_session_ends.most FOR UPDATE OF f SKIP LOCKED) p;
-  IF ended IS NULL THEN RETURN; END IF;
-  UPDATE proxy.fences AS f SET end_recorded = true WHERE f.session_id = ANY (ended);
+  IF sessions IS NULL THEN RETURN; END IF;
+  UPDATE proxy.fences AS f SET end_recorded = true WHERE f.session_id = ANY (sessions);
   PERFORM FROM proxy.audit_head h FOR UPDATE;
   SELECT jsonb_agg(jsonb_build_object('record', jsonb_build_object(
            'kind', 'session_end', 'session_id', f.session_id, 'workspace_id', COALESCE(b.workspace_id, ''),
@@ -188,7 +188,7 @@ BEGIN
            'record_count', (SELECT count(*) FROM proxy.audit_records r
                             WHERE r.session_id = f.session_id AND r.session_id <> ''))) ORDER BY f.session_id)
   INTO entries
-  FROM proxy.fences f LEFT JOIN proxy.bindings b USING (session_id) WHERE f.session_id = ANY (ended);
+  FROM proxy.fences f LEFT JOIN proxy.bindings b USING (session_id) WHERE f.session_id = ANY (sessions);
   RETURN QUERY SELECT w.ordinal, w.sequence, w.refusal, w.line FROM proxy.write_records(entries) w;
 END $$;
 
