@@ -84,11 +84,17 @@ export function createSecretReader(
 function readAnswer(answer: { request_id?: string; data?: Record<string, unknown> | null }): Secret {
   const { data, metadata } = (answer.data ?? {}) as {
     data?: Record<string, unknown> | null;
-    metadata?: { version?: unknown };
+    metadata?: { version?: unknown; created_time?: unknown };
   };
   const value = data?.secret;
   if (value === undefined || value === null || value === "") throw proxyError("CRED_MISSING");
   if (typeof value !== "string" || !isSendable(value)) throw proxyError("CRED_MALFORMED");
   const version = typeof metadata?.version === "number" ? BigInt(metadata.version) : 0n;
-  return { value, version, vaultRequestId: answer.request_id ?? "" };
+  const times = { expiresAt: timeOf(data?.expires_at), writtenAt: timeOf(metadata?.created_time) };
+  return { value, version, vaultRequestId: answer.request_id ?? "", ...(times.expiresAt ? times : {}) };
+}
+
+function timeOf(text: unknown): number | undefined {
+  const time = typeof text === "string" ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(time) ? undefined : time;
 }

@@ -1,0 +1,146 @@
+import { newId } from "../../../common/ids/new-id.ts";
+import { type Destination, parseDestination } from "../canonical-url.ts";
+import type { ResolvedAddress } from "../destination-policy.ts";
+import { blankRecord, recordText } from "../new-record.ts";
+import { endingOf } from "../passage.ts";
+import type { Guard, Ledger, LedgerRecord } from "../ports.ts";
+import { isReason, proxyError, type Reason, reasonOf } from "../proxy-error.ts";
+import type { OauthTarget, Reply } from "./oauth-ports.ts";
+
+/** For whom mcp-proxy makes a request of its own. */
+export interface Asker {
+  /** SPIFFE id, or id of the API key. */
+  caller: string;
+  workspaceId: string;
+  /** Empty when it is for no session. */
+  sessionId: string;
+  epoch: bigint;
+  tokenId: string;
+  /** What the decision depends on, for a session's call. */
+  guard?: Guard;
+}
+
+/** What audited requests need. */
+export interface AuditedDeps {
+  ledger: Ledger;
+  resolve: (destination: Destination) => Promise<ResolvedAddress>;
+}
+
+/** One request that mcp-proxy makes by itself, and what it is for. */
+export interface OwnRequest {
+  operation: "oauth.discovery" | "oauth.register" | "oauth.redeem" | "oauth.refresh" | "oauth.validate";
+  asker: Asker;
+  url: string;
+  method: "GET" | "POST";
+  credentialId?: string;
+  requestId?: string;
+}
+
+/** A request that was allowed. */
+export interface AllowedRequest {
+  readonly requestId: string;
+  readonly target: OauthTarget;
+  /** Notes which secret will be in it. */
+  uses(secret: { version: bigint; vaultRequestId: string }): void;
+  /** Sends, between its dispatch and its outcome; both are durable in their place. */
+  send(work: (target: OauthTarget) => Promise<Reply>): Promise<Reply>;
+  /** Ends it without having sent anything. */
+  abandon(reason: string): Promise<void>;
+}
+
+/**
+ * Judges a request of mcp-proxy's own, by the same rules as everybody's: its form, its scheme, every address of its name
+ * (case A035; each URL that came out of somebody's metadata comes by here, B109). Only then the decision is written, so a
+ * denial is one row; whoever gets the request back may send it once, to the address that was judged.
+ */
+export async function openRequest(deps: AuditedDeps, request: OwnRequest): Promise<AllowedRequest> {
+  const record = recordOf(request);
+  const target = await judge(deps, request, record);
+  const refusal = await deps.ledger.write({ ...record, effect: "allow" }, request.asker.guard);
+  if (refusal === undefined) return allowed(deps.ledger, record, target);
+  return deny(deps, record, isReason(refusal) ? refusal : "TOKEN_INVALID");
+}
+
+/** Judges a URL that nothing is sent to by mcp-proxy, or not yet; a denial is written as that of a request. */
+export async function judgeUrl(deps: AuditedDeps, request: OwnRequest): Promise<void> {
+  await judge(deps, request, recordOf(request));
+}
+
+/** Writes one denial for what is found out before there is anything to send (case A048), and throws it. */
+export async function denyRequest(
+  deps: Pick<AuditedDeps, "ledger">,
+  request: OwnRequest,
+  reason: Reason,
+): Promise<never> {
+  return deny(deps, recordOf(request), reason);
+}
+
+async function judge(deps: AuditedDeps, { url }: OwnRequest, record: LedgerRecord): Promise<OauthTarget> {
+  const destination = parseDestination(url);
+  if (!destination) return deny(deps, record, "URL_NOT_CANONICAL");
+  try {
+    return { url: new URL(url).href, destination, address: await deps.resolve(destination) };
+  } catch (error) {
+    const reason = reasonOf(error);
+    if (!reason) throw error;
+    return deny(deps, record, reason);
+  }
+}
+
+async function deny(
+  { ledger }: Pick<AuditedDeps, "ledger">,
+  record: LedgerRecord,
+  reason: Reason,
+): Promise<never> {
+  await ledger.write({ ...record, effect: "deny", reason });
+  throw proxyError(reason);
+}
+
+function recordOf({ operation, asker, url, method, credentialId, requestId }: OwnRequest): LedgerRecord {
+  const destination = parseDestination(url);
+  return {
+    ...blankRecord("decision", requestId ?? newId("req")),
+    session_id: asker.sessionId,
+    workspace_id: asker.workspaceId,
+    epoch: String(asker.epoch),
+    caller: recordText(asker.caller),
+    token_id: asker.tokenId,
+    operation,
+    destination: destination?.origin ?? "",
+    target: recordText(destination ? `${method} ${new URL(url).pathname}` : method),
+    credential_id: credentialId ?? "",
+  };
+}
+
+function allowed(ledger: Ledger, decision: LedgerRecord, target: OauthTarget): AllowedRequest {
+  const known: LedgerRecord = { ...decision, effect: "", reason: "" };
+  const outcome = (more: Partial<LedgerRecord>) => ledger.write({ ...known, kind: "outcome", ...more });
+  return {
+    requestId: decision.request_id,
+    target,
+    uses: ({ version, vaultRequestId }) => {
+      known.credential_version = String(version);
+      known.vault_request_id = recordText(vaultRequestId);
+    },
+    send: async (work) => {
+      known.peer_address = target.address.address;
+      await ledger.write({ ...known, kind: "dispatch" });
+      let reply: Reply;
+      try {
+        reply = await work(target);
+      } catch (error) {
+        await outcome({ reason: endingOf(error) });
+        throw error;
+      }
+      const { status } = reply;
+      if (reply.ok)
+        await outcome({ reason: status < 300 ? "ok" : "refused", status, response_bytes: reply.bytes });
+      else
+        await outcome({ reason: reply.failure === "redirect" ? "redirect_refused" : reply.failure, status });
+      return reply;
+    },
+    abandon: async (reason) => {
+      await outcome({ reason });
+    },
+  };
+}

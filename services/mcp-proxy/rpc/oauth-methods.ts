@@ -1,0 +1,106 @@
+import { Violations } from "../../common/errors/violations.ts";
+import { unary } from "../../common/grpc/handlers.ts";
+import type { Principal } from "../../common/grpc/principal.ts";
+import {
+  type FinishAuthorizationRequest,
+  type StartAuthorizationRequest,
+  TokenEndpointAuth,
+} from "../../gen/ganglion/vault/v1/vault_service.ts";
+import { parseDestination } from "../domain/canonical-url.ts";
+import type { Asker } from "../domain/oauth/audited-request.ts";
+import { finishAuthorization } from "../domain/oauth/finish-authorization.ts";
+import {
+  type AuthorizationDeps,
+  type AuthorizationRequest,
+  isLoopbackRedirect,
+  startAuthorization,
+} from "../domain/oauth/start-authorization.ts";
+import { AUTH_NAMES, readScope } from "./read-config.ts";
+import { readSealed } from "./read-credential.ts";
+import { checkMetadata, checkText, checkVaultId, confinementOf, DEFAULT_WORKSPACE } from "./read-requests.ts";
+import { toCredential } from "./to-messages.ts";
+
+const PRINTABLE = /^[\x21-\x7e]+$/;
+const PRINTABLE_MEANS = "printable ASCII without spaces";
+
+/** The methods of VaultService that connect a person. */
+export function oauthMethods(deps: AuthorizationDeps) {
+  return {
+    startAuthorization: unary(async (req: StartAuthorizationRequest, ctx) => {
+      const request = readStart(req);
+      const { principal } = ctx;
+      const asker = askerOf(principal, await workspaceOfVault(deps, request.vaultId, principal));
+      const begun = await startAuthorization(deps, request, confinementOf(principal), asker);
+      ctx.note({ issuer: begun.issuer });
+      return begun;
+    }),
+    finishAuthorization: unary(async (req: FinishAuthorizationRequest, ctx) => {
+      checkFinish(req);
+      const { principal } = ctx;
+      const asker = askerOf(principal, principal.workspaceId ?? "");
+      const row = await finishAuthorization(deps, req, confinementOf(principal), asker);
+      return { credential: toCredential(row) };
+    }),
+  };
+}
+
+/** Who is behind a request, as records name them. */
+export function callerOf({ spiffeId, keyId }: Principal): string {
+  return keyId ?? spiffeId;
+}
+
+function askerOf(principal: Principal, workspaceId: string): Asker {
+  return { caller: callerOf(principal), workspaceId, sessionId: "", epoch: 0n, tokenId: "" };
+}
+
+async function workspaceOfVault(deps: AuthorizationDeps, vaultId: string, principal: Principal) {
+  return (
+    (await deps.credentials.vaults.get(vaultId, confinementOf(principal))).workspaceId ?? DEFAULT_WORKSPACE
+  );
+}
+
+function readStart(req: StartAuthorizationRequest): AuthorizationRequest {
+  const found = new Violations();
+  checkVaultId(found, req.vaultId);
+  checkText(found, "display_name", req.displayName, { required: false, maxLength: 255 });
+  checkMetadata(found, req.metadata);
+  found.string("mcp_server_url", req.mcpServerUrl, { required: true, maxLength: 2048 });
+  const url = parseDestination(req.mcpServerUrl)?.url;
+  const means = "must be an http or https URL without user name, fragment, spaces and backslashes";
+  found.check(req.mcpServerUrl === "" || url !== undefined, "mcp_server_url", means);
+  found.string("redirect_uri", req.redirectUri, { required: true, maxLength: 2048 });
+  const isOwn = req.redirectUri === "" || isLoopbackRedirect(req.redirectUri);
+  found.check(isOwn, "redirect_uri", "must be an http URL of a loopback address, without a query");
+  readScope(found, "scope", req.scope);
+  const client = readClient(found, req);
+  found.throwIfAny();
+  const { vaultId, displayName, metadata, mcpServerUrl: statedUrl, redirectUri, scope } = req;
+  return { vaultId, displayName, metadata, url: url ?? "", statedUrl, redirectUri, scope, ...client };
+}
+
+function readClient(found: Violations, req: StartAuthorizationRequest): Pick<AuthorizationRequest, "client"> {
+  const { clientId, tokenEndpointAuth } = req;
+  const clientSecret = readSealed(found, "client_secret", req.clientSecret);
+  const isNone = tokenEndpointAuth === TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_UNSPECIFIED;
+  if (clientId === "") {
+    found.check(isNone, "token_endpoint_auth", "goes with client_id only");
+    found.check(clientSecret === undefined, "client_secret", "goes with client_id only");
+    return {};
+  }
+  const rules = { maxLength: 1024, pattern: PRINTABLE, patternMeans: PRINTABLE_MEANS };
+  found.string("client_id", clientId, rules);
+  const method = isNone ? "none" : AUTH_NAMES.get(tokenEndpointAuth);
+  found.check(method !== undefined, "token_endpoint_auth", "is not one that is known");
+  const isFit = (method === "none") === (clientSecret === undefined);
+  found.check(isFit, "client_secret", "goes with the two ways that send it, and only with them");
+  return { client: { clientId, method: method ?? "none", ...(clientSecret ? { clientSecret } : {}) } };
+}
+
+function checkFinish({ state, code, iss }: FinishAuthorizationRequest): void {
+  const found = new Violations();
+  const rules = { required: true, pattern: PRINTABLE, patternMeans: PRINTABLE_MEANS };
+  found.string("state", state, { ...rules, maxLength: 128 });
+  found.string("code", code, { ...rules, maxLength: 4096 });
+  checkText(found, "iss", iss, { required: false, maxLength: 2048 });
+  found.throwIfAny();
+}
