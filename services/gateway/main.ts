@@ -14,6 +14,7 @@ import { AuditServiceService } from "../gen/ganglion/audit/v1/audit_service.ts";
 import { HarnessServiceService } from "../gen/ganglion/harness/v1/harness_service.ts";
 import { BindingServiceService } from "../gen/ganglion/mcpproxy/v1/binding_service.ts";
 import { McpProxyServiceService } from "../gen/ganglion/mcpproxy/v1/mcp_proxy_service.ts";
+import { ToolPinServiceService } from "../gen/ganglion/mcpproxy/v1/tool_pin_service.ts";
 import { SandboxServiceService } from "../gen/ganglion/sandbox/v1/sandbox_service.ts";
 import { SessionServiceService } from "../gen/ganglion/session/v1/session_service.ts";
 import { VaultServiceService } from "../gen/ganglion/vault/v1/vault_service.ts";
@@ -44,6 +45,7 @@ const named = [
   VaultServiceService,
   BindingServiceService,
   McpProxyServiceService,
+  ToolPinServiceService,
   AuditServiceService,
   SandboxServiceService,
   HarnessServiceService,

@@ -29,6 +29,7 @@ import { auditService } from "./rpc/audit-service.ts";
 import { bindingService } from "./rpc/binding-service.ts";
 import { decodeCall, encodeCall } from "./rpc/call-codec.ts";
 import { mcpProxyService } from "./rpc/mcp-proxy-service.ts";
+import { toolPinService } from "./rpc/tool-pin-service.ts";
 import { vaultService } from "./rpc/vault-service.ts";
 import { createAccessStore } from "./store/access-store.ts";
 import { createBindingStore } from "./store/binding-store.ts";
@@ -37,6 +38,7 @@ import { connectionConfig, createPool } from "./store/connect.ts";
 import { createCredentialStore } from "./store/credential-store.ts";
 import { watchFences } from "./store/fence-watch.ts";
 import { beat } from "./store/replica-store.ts";
+import { createToolPinStore } from "./store/tool-pin-store.ts";
 import { listVariables } from "./store/variable-store.ts";
 import { createVaultStore } from "./store/vault-store.ts";
 import { createVaultTokenStore } from "./store/vault-token-store.ts";
@@ -171,6 +173,7 @@ async function start(): Promise<void> {
   const live = new LiveSessions();
   const running = new Map<string, Run>();
   const passage = { access: createAccessStore(pool), ledger, secrets, mac };
+  const pins = createToolPinStore(pool);
 
   const fences = watchFences({
     pool,
@@ -180,6 +183,7 @@ async function start(): Promise<void> {
       secrets.drop(sessionId);
       tokens.drop(sessionId);
       revocations.wake();
+      audit.wake();
     },
     onCancel: (runKey) => running.get(runKey)?.cancel(),
     onTrouble: warn("fences cannot be watched"),
@@ -195,7 +199,6 @@ async function start(): Promise<void> {
       tls,
       listen: config.GANGLION_PROXY_HTTP_LISTEN,
       extraHosts: listOf(config.GANGLION_PROXY_HTTP_HOSTS),
-      audit.wake();
     },
     { ...passage, upstreams, resolve, pools, live, log, tracing },
   );
@@ -249,6 +252,7 @@ async function start(): Promise<void> {
       mcpProxyService({
         ...passage,
         mcp,
+        pins,
         resolve,
         journal: calls,
         live,
@@ -257,6 +261,7 @@ async function start(): Promise<void> {
         running,
         wait: (ms, signal) => sleep(ms, undefined, { signal }),
       }),
+      toolPinService({ pins, ledger, mac }),
       toolPinService({ pins, ledger, mac }),
       auditService({ pool, audit, wait: (ms, signal) => sleep(ms, undefined, { signal }) }),
     ].map((served) => recordTampering(served, ledger)),

@@ -13,6 +13,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   run: async () => (await import("./run.ts")).run,
   tail: async () => (await import("./tail.ts")).tail,
   sessions: async () => (await import("./sessions.ts")).sessions,
+  mcp: async () => (await import("./mcp.ts")).mcp,
   vault: async () => (await import("./vault.ts")).vault,
   policy: async () => (await import("./policy.ts")).policy,
   certs: async () => (await import("./certs.ts")).certs,

@@ -22,7 +22,7 @@ export function createGrpcMcpServers(client: McpProxyClient): McpServers {
     },
 
     async call({ serverName, name, inputJson, key, timeoutMs, acknowledgedKeys, ...scope }) {
-      const { call } = await client.callTool(
+      const { call, toolsChanged } = await client.callTool(
         {
           mcpServerName: serverName,
           name,
@@ -34,7 +34,7 @@ export function createGrpcMcpServers(client: McpProxyClient): McpServers {
         options(scope, timeoutMs + ANSWER_MS),
       );
       if (!call) throw new Error("the proxy answered without a call");
-      return callOf(await whole(client, call, scope));
+      return { ...callOf(await whole(client, call, scope)), areToolsChanged: toolsChanged };
     },
 
     async cancel({ key, ...scope }) {

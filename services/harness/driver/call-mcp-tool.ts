@@ -74,6 +74,7 @@ export async function callMcpTool(
         acknowledgedKeys: acknowledgedKeys(ctx.log.state, "mcp"),
       });
       const done = await answerOrStop(ctx, call, calling, signal, mcpResult);
+      if (done?.areToolsChanged) ctx.changedServers.add(call.serverName);
       return done && (await finishMcp(ctx, call, done, signal));
     } catch (error) {
       if (saysLeaseIsLost(error)) throw new LeaseLost("the proxy refused the token", { cause: error });

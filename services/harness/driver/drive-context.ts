@@ -50,6 +50,8 @@ export interface DriveContext {
   ownCalls: Set<string>;
   /** Calls that this driver has asked a host or the proxy to run. */
   attempted: Set<string>;
+  /** MCP servers whose tools changed since they were written down (B088). */
+  changedServers: Set<string>;
   /** Calls that an interrupt closed without knowing what they came to. */
   closedBlindly: Set<string>;
   /** The lease is lost or the process goes down: stop at once and write nothing. */

@@ -46,6 +46,12 @@ export async function driveSession(
       if ((await waitForInput(position)) === "linger_over") return { reason: "settled", position };
       continue;
     }
+    if (action.type === "call_model" && ctx.changedServers.size > 0) {
+      const servers = [...ctx.changedServers];
+      ctx.changedServers.clear();
+      await resolveTools(ctx, servers);
+      continue;
+    }
     await act(ctx, action);
   }
 }

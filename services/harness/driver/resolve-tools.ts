@@ -4,7 +4,6 @@ import type { Failure } from "../domain/failures.ts";
 import { LIMITS } from "../domain/limits.ts";
 import { mcpModelName } from "../domain/mcp-tool-names.ts";
 import { PART, RETRY } from "../domain/proto-values.ts";
-import { sha256 } from "../domain/sha256.ts";
 import type { NewEvent } from "../ports/event-log.ts";
 import type { McpTool } from "../ports/mcp-servers.ts";
 import type { DriveContext } from "./drive-context.ts";
@@ -63,7 +62,7 @@ function resolved(serverName: string, listed: readonly McpTool[]): NewEvent[] {
       description: tool.description,
       inputSchemaJson: Buffer.from(tool.inputSchemaJson),
       annotationsJson: Buffer.from(tool.annotationsJson),
-      pinSha256: pinOf(tool),
+      pinSha256: Buffer.from(tool.pinSha256),
     };
     size += tool.inputSchemaJson.length + tool.annotationsJson.length + 4 * tool.description.length + 512;
     if (size > LIMITS.mcpToolsBytes) break;
@@ -78,11 +77,6 @@ function resolved(serverName: string, listed: readonly McpTool[]): NewEvent[] {
   ];
 }
 
-function pinOf(tool: McpTool): Buffer {
-  const parts = [tool.name, tool.description].map((part) => Buffer.from(`${part}\u0000`));
-  return sha256(Buffer.concat([...parts, tool.inputSchemaJson]));
-}
-
 const connectionFailed: Failure = {
   part: PART.UPSTREAM,
   errorType: "mcp_connection_failed_error",
@@ -95,6 +89,10 @@ function failureOf(error: unknown): Failure {
   if (["UPSTREAM_UNAUTHORIZED", "CRED_MISSING", "CRED_MALFORMED", "CRED_REFRESH_FAILED"].includes(reason)) {
     const message = "An MCP server does not accept the stored credential, or there is none.";
     return { part: PART.UPSTREAM, errorType: "mcp_authentication_failed_error", message, reason };
+  }
+  if (reason === "PIN_CHANGED") {
+    const message = "An MCP server describes a tool otherwise than was approved; somebody has to approve it.";
+    return { ...connectionFailed, message, reason };
   }
   const part = reason.startsWith("UPSTREAM_")
     ? PART.UPSTREAM

@@ -129,6 +129,7 @@ export class SessionRun {
       traceparent,
       ownCalls: new Set(),
       attempted: new Set(),
+      changedServers: new Set(),
       closedBlindly: new Set(),
       signal,
       stop: this.#stop.signal,

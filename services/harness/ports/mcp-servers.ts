@@ -8,6 +8,8 @@ export interface McpTool {
   description: string;
   inputSchemaJson: Uint8Array;
   annotationsJson: Uint8Array;
+  /** The proxy's digest of the definition. */
+  pinSha256: Uint8Array;
 }
 
 /** What became of a call, in the server's own words. */
@@ -18,6 +20,8 @@ export interface McpCall {
   isError: boolean;
   proxyRequestId: string;
   durationMs: bigint | undefined;
+  /** The server's tools are not those that were listed last. */
+  areToolsChanged?: boolean;
 }
 
 /** What the proxy's journal knows; "repeatable" = the outcome is lost, and calling again under the key does no harm. */

@@ -2,6 +2,7 @@ import type { CredentialConfig, CredentialKind } from "./credential-config.ts";
 import type { GitGrant, Networking } from "./hand-rules.ts";
 import type { Reason } from "./proxy-error.ts";
 import { isMac, type RowMac } from "./row-mac.ts";
+import type { ToolPin } from "./tool-pins.ts";
 
 /** A credential's record as the policy needs it. */
 export interface CredentialRow {
@@ -39,6 +40,8 @@ export interface AccessRow {
   ended: boolean | null;
   /** Active credentials that fit what was asked for, in the order of the binding's vaults. */
   credentials: CredentialRow[];
+  /** Pins of the tools that were asked for. */
+  toolPins: ToolPin[];
 }
 
 /** Who asks, and for which door. */

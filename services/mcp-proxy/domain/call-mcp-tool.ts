@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
+import { admitTools, refusePending } from "./admit-tools.ts";
 import type { Destination } from "./canonical-url.ts";
 import { chooseMcpServer } from "./choose-mcp.ts";
 import { MCP_KINDS } from "./credential-config.ts";
 import { failureError, type McpDeps } from "./list-mcp-tools.ts";
 import type { LiveSessions } from "./live-sessions.ts";
+import type { McpTool } from "./mcp-caller.ts";
 import { endingOf, openPassage, type Passage } from "./passage.ts";
 import type { CallJournal, JournalEntry } from "./ports.ts";
 import { proxyError } from "./proxy-error.ts";
@@ -29,7 +31,7 @@ export interface ToolCallDeps extends McpDeps {
 
 /** A call that is under way in this process. It goes on whether or not anybody waits for it. */
 export interface Run {
-  promise: Promise<StoredCall>;
+  promise: Promise<Answered>;
   cancel: () => void;
 }
 
@@ -39,6 +41,14 @@ export interface StoredCall {
   result: ToolResult;
   requestId: string;
   durationMs: number;
+}
+
+/** A call with what only the one who asks now is told. */
+export interface Answered {
+  call: StoredCall;
+  isReplayed: boolean;
+  /** The server's tools are not those that were listed last. */
+  areToolsChanged: boolean;
 }
 
 /** What a caller asks for. */
@@ -67,7 +77,7 @@ export async function callMcpTool(
   deps: ToolCallDeps,
   call: ToolCall,
   signal: AbortSignal,
-): Promise<{ call: StoredCall; isReplayed: boolean }> {
+): Promise<Answered> {
   const digest = createHash("sha256")
     .update(JSON.stringify([call.serverName, call.name]))
     .update(call.inputJson)
@@ -79,14 +89,17 @@ export async function callMcpTool(
     target: call.name,
     callKey: call.key,
     claimDigest: digest,
-    lookup: { kinds: MCP_KINDS, urls: [], mcpServerName: call.serverName },
-    choose: (access) => chooseMcpServer(access, call.serverName),
+    lookup: { kinds: MCP_KINDS, urls: [], mcpServerName: call.serverName, pinnedTool: call.name },
+    choose: (access) => {
+      refusePending(access.toolPins);
+      return chooseMcpServer(access, call.serverName);
+    },
   });
   if (call.acknowledgedKeys.length > 0) {
     // Only ever a matter of space: whoever asks need not wait for it, and it may fail.
     deps.journal.forget(passage.access.sessionId, call.acknowledgedKeys).catch(() => {});
   }
-  if (passage.isClaimed) return { call: await runAndWait(deps, call, passage, signal), isReplayed: false };
+  if (passage.isClaimed) return runAndWait(deps, call, passage, signal);
   try {
     return await settleKnownKey(deps, call, passage, digest, signal);
   } catch (error) {
@@ -101,7 +114,7 @@ async function settleKnownKey(
   passage: Passage,
   digest: Buffer,
   signal: AbortSignal,
-): Promise<{ call: StoredCall; isReplayed: boolean }> {
+): Promise<Answered> {
   const { access } = passage;
   const runningHere = () => deps.running.get(runKey(access.sessionId, call.key));
   // A claim without a run may be a moment old, and a run may end while we look: believe only what is seen twice.
@@ -115,19 +128,19 @@ async function settleKnownKey(
     if (running !== undefined) {
       const shared = await untilAborted(running.promise, signal);
       await passage.finish({ reason: "attached" });
-      return { call: shared, isReplayed: true };
+      return { ...shared, isReplayed: true };
     }
     const state = entry ? `${entry.requestId} ${entry.state}` : "";
     const isSure = entry?.state === "finished" || seen === state;
     const known = entry && isSure ? answerOf(deps, call.key, entry) : undefined;
     if (known) {
       await passage.finish({ reason: "replayed" });
-      return { call: known, isReplayed: true };
+      return { call: known, isReplayed: true, areToolsChanged: false };
     }
     if (entry && isSure && (entry.isOwn || !entry.isAlive) && passage.claim) {
       // Nobody works on it: nothing was sent, or the tool may be repeated.
       if (await deps.journal.takeOver(passage.claim, entry)) {
-        return { call: await runAndWait(deps, call, passage, signal), isReplayed: false };
+        return runAndWait(deps, call, passage, signal);
       }
     }
     // The run that held the key ended without having run the tool; the caller may try again.
@@ -162,7 +175,7 @@ function runAndWait(
   call: ToolCall,
   passage: Passage,
   signal: AbortSignal,
-): Promise<StoredCall> {
+): Promise<Answered> {
   const key = runKey(passage.access.sessionId, call.key);
   const cancelled = new AbortController();
   const promise = runOnce(deps, call, passage, cancelled.signal).finally(() => deps.running.delete(key));
@@ -177,7 +190,7 @@ async function runOnce(
   call: ToolCall,
   passage: Passage,
   signal: AbortSignal,
-): Promise<StoredCall> {
+): Promise<Answered> {
   const startedAt = Date.now();
   const { access, credential, requestId } = passage;
   const destination = passage.destination as Destination;
@@ -199,8 +212,9 @@ async function runOnce(
     };
     if (!(await passage.dispatch(sent))) throw proxyError("ID_REUSED");
     const limits = { silenceMs: call.timeoutMs, totalMs: TOTAL_MS };
+    const admit = ({ pin }: McpTool) => admitTools(deps, passage, [pin]);
     const either = AbortSignal.any([signal, ended.signal]);
-    const outcome = await deps.mcp.callTool(target, { ...call, ...limits }, either);
+    const outcome = await deps.mcp.callTool(target, { ...call, ...limits, admit }, either);
     if (!outcome.ok && didNotRun(outcome.failure)) {
       throw failureError(outcome.failure, credential !== undefined, outcome.counters.status);
     }
@@ -208,14 +222,15 @@ async function runOnce(
       ? resultOfAnswer(outcome.value)
       : resultOfFailure(outcome.failure, outcome.counters.status, outcome.rpcCode, outcome.text);
     const stored = { key: call.key, result, requestId, durationMs: Date.now() - startedAt };
+    const areToolsChanged = deps.mcp.haveToolsChanged(target);
     const reason = outcome.ok ? (result.isError ? "tool_error" : "ok") : wordOf(outcome.failure);
     try {
       await passage.finish({ reason, ...outcome.counters }, deps.encode(stored));
     } catch {
       // It ran, and that cannot be written down: the journal will say "unknown" for ever, so this answer does too.
-      return { ...stored, result: unknownResult() };
+      return { call: { ...stored, result: unknownResult() }, isReplayed: false, areToolsChanged };
     }
-    return stored;
+    return { call: stored, isReplayed: false, areToolsChanged };
   } catch (error) {
     // Nothing was sent, or the server refused it: the key is free again.
     await passage.finish({ reason: endingOf(error) }, null);

@@ -1,3 +1,4 @@
+import { admitTools, type PinDeps, refusePending } from "./admit-tools.ts";
 import type { Destination } from "./canonical-url.ts";
 import { chooseMcpServer } from "./choose-mcp.ts";
 import { MCP_KINDS } from "./credential-config.ts";
@@ -7,7 +8,7 @@ import { endingOf, openPassage, type PassageDeps } from "./passage.ts";
 import { proxyError, type Reason } from "./proxy-error.ts";
 
 /** What calls to MCP servers need. */
-export interface McpDeps extends PassageDeps {
+export interface McpDeps extends PassageDeps, PinDeps {
   mcp: McpCaller;
   resolve: (destination: Destination) => Promise<ResolvedAddress>;
 }
@@ -24,8 +25,11 @@ export async function listMcpTools(
     caller,
     operation: "mcp_list_tools",
     target: serverName,
-    lookup: { kinds: MCP_KINDS, urls: [], mcpServerName: serverName },
-    choose: (access) => chooseMcpServer(access, serverName),
+    lookup: { kinds: MCP_KINDS, urls: [], mcpServerName: serverName, pinnedTool: null },
+    choose: (access) => {
+      refusePending(access.toolPins);
+      return chooseMcpServer(access, serverName);
+    },
   });
   const { requestId, access, credential } = passage;
   const destination = passage.destination as Destination;
@@ -35,6 +39,8 @@ export async function listMcpTools(
     const target = { access, serverName, destination, address, credential, secret };
     const outcome = await deps.mcp.listTools(target, signal);
     if (!outcome.ok) throw failureError(outcome.failure, credential !== undefined, outcome.counters.status);
+    const pins = outcome.value.map(({ pin }) => pin);
+    await admitTools(deps, passage, pins);
     await passage.finish({ reason: "ok", ...outcome.counters });
     return { requestId, tools: outcome.value };
   } catch (error) {
@@ -44,6 +50,7 @@ export async function listMcpTools(
 }
 
 const REASONS: Record<McpFailureKind, Reason> = {
+  not_listed: "MCP_SERVER_NOT_FOUND",
   unreachable: "UPSTREAM_UNREACHABLE",
   broken: "UPSTREAM_MALFORMED",
   malformed: "UPSTREAM_MALFORMED",

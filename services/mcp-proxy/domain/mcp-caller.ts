@@ -2,14 +2,11 @@ import type { AccessRow, CredentialRow } from "./access.ts";
 import type { Destination } from "./canonical-url.ts";
 import type { ResolvedAddress } from "./destination-policy.ts";
 import type { Secret } from "./ports.ts";
+import type { PinnedDefinition, ToolDefinition } from "./tool-pins.ts";
 
-/** One tool as its server described it; JSON as text. */
-export interface McpTool {
-  name: string;
-  description: string;
-  inputSchemaJson: string;
-  outputSchemaJson: string;
-  annotationsJson: string;
+/** One tool as its server described it. */
+export interface McpTool extends ToolDefinition {
+  pin: PinnedDefinition;
 }
 
 /** What a tool answered; JSON as text. */
@@ -17,6 +14,16 @@ export interface McpToolAnswer {
   content: { type: string; json: string }[];
   structuredContentJson: string;
   isError: boolean;
+}
+
+/** One call. */
+export interface McpToolCall {
+  name: string;
+  inputJson: string;
+  silenceMs: number;
+  totalMs: number;
+  /** Judges the tool as its server describes it now, before the call is sent; what it throws ends the operation. */
+  admit: (tool: McpTool) => Promise<void>;
 }
 
 /** Where an operation goes and with what. */
@@ -36,8 +43,12 @@ export interface McpCounters {
   redactions: number;
 }
 
-/** How an operation failed. "unreachable", "redirect", "unauthorized" and "refused": the tool certainly did not run. */
+/**
+ * How an operation failed. "unreachable", "redirect", "unauthorized", "refused" and "not_listed" (the server has no such
+ * tool, so it was not asked to run it): the tool certainly did not run.
+ */
 export type McpFailureKind =
+  | "not_listed"
   | "unreachable"
   | "broken"
   | "malformed"
@@ -57,13 +68,11 @@ export type McpOutcome<T> =
 /** Calls MCP servers. The credential's version is part of a connection's identity. */
 export interface McpCaller {
   listTools(target: McpTarget, signal: AbortSignal): Promise<McpOutcome<McpTool[]>>;
-  callTool(
-    target: McpTarget,
-    call: { name: string; inputJson: string; silenceMs: number; totalMs: number },
-    signal: AbortSignal,
-  ): Promise<McpOutcome<McpToolAnswer>>;
+  callTool(target: McpTarget, call: McpToolCall, signal: AbortSignal): Promise<McpOutcome<McpToolAnswer>>;
   /** True when the server's last list calls the tool read-only or idempotent. */
   isRepeatable(target: McpTarget, toolName: string): boolean;
+  /** True when the server's tools are known to be others than listTools answered last. */
+  haveToolsChanged(target: McpTarget): boolean;
   /** Closes the connections of a session; null = of all. */
   drop(sessionId: string | null): void;
   close(): Promise<void>;

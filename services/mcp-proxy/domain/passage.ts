@@ -1,3 +1,4 @@
+import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import { newId } from "../../common/ids/new-id.ts";
 import { type AccessRow, type CredentialRow, judgeAccess } from "./access.ts";
 import type { Destination } from "./canonical-url.ts";
@@ -70,6 +71,8 @@ export interface Passage {
   secret(): Promise<Secret | undefined>;
   /** Writes the dispatch; nothing may be sent before it resolves. False: the call's claim was lost. */
   dispatch(sent: { peerAddress: string; requestBytes: number; isRepeatable?: boolean }): Promise<boolean>;
+  /** Writes a denial beside the decision, for what was found out only from the upstream's answer. */
+  deny(error: GanglionError): Promise<void>;
   /** Writes the outcome, once; a later one is ignored. `result` goes to the journal with it, null frees the key. */
   finish(ending: Ending, result?: Buffer | null): Promise<void>;
 }
@@ -88,7 +91,7 @@ export async function openPassage(deps: PassageDeps, asked: Asked): Promise<Pass
     call_key: recordText(asked.callKey ?? ""),
   };
   const deny = async (error: Error, reason: Reason): Promise<never> => {
-    await deps.ledger.write({ ...record, effect: "deny", reason });
+    await deps.ledger.write({ ...record, effect: "deny", reason, target: targetOf(error, record.target) });
     throw error;
   };
   const tokenHash = hashSessionToken(asked.token);
@@ -201,8 +204,18 @@ function createPassage(
       await deps.ledger.write(record);
       return true;
     },
+    deny: async (error) => {
+      const record = { ...decision, request_id: newId("req"), effect: "deny" as const, reason: error.reason };
+      await deps.ledger.write({ ...record, target: targetOf(error, decision.target) });
+    },
     finish,
   };
+}
+
+/** A denial for a changed tool names the tool and both digests; every other one keeps the request's own target. */
+function targetOf(error: Error, target: string): string {
+  const { tool, pinned_sha256: pinned, seen_sha256: seen } = GanglionError.is(error) ? error.metadata : {};
+  return pinned ? recordText(`${tool} pinned sha256:${pinned} seen sha256:${seen}`) : target;
 }
 
 /** The word for an outcome record that an error stands for. */

@@ -1,6 +1,7 @@
 import type { AccessRow, CredentialRow } from "./access.ts";
 import type { CredentialKind } from "./credential-config.ts";
 import type { NewRecord } from "./new-record.ts";
+import type { PinnedDefinition, ToolPin } from "./tool-pins.ts";
 
 /** What a decision that lets a call through is bound to: checked again in the transaction that writes it. */
 export interface Guard {
@@ -56,6 +57,8 @@ export interface AccessLookup {
   urls: readonly string[];
   /** MCP server of the binding whose credential is wanted too. */
   mcpServerName: string;
+  /** Its tool whose pin is wanted; null = those of all its tools; absent = none. */
+  pinnedTool?: string | null;
 }
 
 /** Reads what is stored about a token. */
@@ -108,4 +111,41 @@ export interface CallJournal {
   forget(sessionId: string, callKeys: readonly string[]): Promise<void>;
   /** Forgets the calls of sessions that ended a while ago; answers how many there were. */
   forgetEnded(): Promise<number>;
+}
+
+/** A pin, all of it. */
+export interface ToolPinRecord extends ToolPin {
+  serverUrl: string;
+  definition: string;
+  pinnedBy: string;
+  pinnedAt: Date;
+  seenDefinition: string | null;
+  seenAt: Date | null;
+}
+
+/** The pins of tools, by workspace, server and tool. */
+export interface ToolPinStore {
+  /** Pins tools that have no pin, notes what was seen of those that have another; answers the pins as they are now. */
+  pin(
+    workspaceId: string,
+    serverUrl: string,
+    tools: readonly (PinnedDefinition & { mac: Buffer })[],
+  ): Promise<ToolPin[]>;
+  /** Makes a digest that is pinned or was seen last the pin; undefined when it is neither, or there is no such tool. */
+  approve(approval: {
+    workspaceId: string;
+    serverUrl: string;
+    toolName: string;
+    sha256: Buffer;
+    mac: Buffer;
+    by: string;
+  }): Promise<ToolPinRecord | undefined>;
+  /** By server and tool, after those names. An empty serverUrl = of all servers. */
+  list(options: {
+    workspaceId: string;
+    serverUrl: string;
+    onlyChanged: boolean;
+    after: readonly [string, string];
+    limit: number;
+  }): Promise<ToolPinRecord[]>;
 }

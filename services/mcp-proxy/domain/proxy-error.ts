@@ -62,7 +62,10 @@ const REASONS = {
   TOO_MANY_WATCHES: ["RESOURCE_EXHAUSTED", "the audit log is watched too often already"],
   DATABASE_UNAVAILABLE: ["UNAVAILABLE", "the proxy's database cannot be reached; nothing was sent"],
   ISSUER_MISMATCH: ["PERMISSION_DENIED", "the answer is not from the authorization server that was asked"],
-  RESOURCE_MISMATCH: ["PERMISSION_DENIED", "the metadata speaks of another server than the one that was asked"],
+  RESOURCE_MISMATCH: [
+    "PERMISSION_DENIED",
+    "the metadata speaks of another server than the one that was asked",
+  ],
   CRED_REFRESH_FAILED: ["FAILED_PRECONDITION", "the stored authorization was not renewed; connect again"],
   OAUTH_NOT_SUPPORTED: ["FAILED_PRECONDITION", "the server does not offer what an authorization needs"],
   AUTHORIZATION_NOT_FOUND: ["NOT_FOUND", "no such authorization was begun, or it is over; begin again"],

@@ -44,12 +44,21 @@ export interface VaultFields {
   isSystem: boolean;
 }
 
+/** The part of a tool's pin that its MAC covers. */
+export interface ToolPinFields {
+  workspaceId: string;
+  serverUrl: string;
+  toolName: string;
+  sha256: Buffer;
+}
+
 /** MACs of the rows that decide which credential goes where, with a key that the database does not have. */
 export interface RowMac {
   binding(row: BindingFields): Buffer;
   token(row: TokenFields): Buffer;
   credential(row: CredentialFields): Buffer;
   vault(row: VaultFields): Buffer;
+  toolPin(row: ToolPinFields): Buffer;
 }
 
 /** Makes the MACs for a key of 32 bytes. Each kind of row has its own label, so one cannot pass for another. */
@@ -77,6 +86,8 @@ export function createRowMac(key: Buffer): RowMac {
       if (secretName === "" && Object.keys(config).length === 0) return mac("credential/v1", ...fields);
       return mac("credential/v2", ...fields, secretName, sortedJson(config));
     },
+    toolPin: (row) =>
+      mac("tool_pin/v1", row.workspaceId, row.serverUrl, row.toolName, row.sha256.toString("hex")),
     vault: (row) => mac("vault/v1", row.vaultId, row.workspaceId, row.isSystem),
   };
 }

@@ -37,6 +37,8 @@ export function resultOfFailure(
     case "rpc_error":
       // -32601 method not found, -32602 invalid params: the server says that it did not begin.
       return say(rpcCode === -32601 || rpcCode === -32602 ? "not_run" : "completed", text);
+    case "not_listed":
+      return say("not_run", "The MCP server has no tool of that name.");
     case "refused":
       return say("not_run", `The MCP server refused the request (HTTP ${status}).`);
     case "too_large":

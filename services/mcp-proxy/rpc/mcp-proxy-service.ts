@@ -43,6 +43,7 @@ export function mcpProxyService(deps: ToolCallDeps): Implementation {
           inputSchemaJson: Buffer.from(tool.inputSchemaJson),
           outputSchemaJson: Buffer.from(tool.outputSchemaJson),
           annotationsJson: Buffer.from(tool.annotationsJson),
+          pinSha256: tool.pin.sha256,
         })),
         proxyRequestId: requestId,
       };
@@ -56,9 +57,10 @@ export function mcpProxyService(deps: ToolCallDeps): Implementation {
         key: req.key,
         acknowledgedKeys: req.acknowledgedKeys,
       };
-      const { call, isReplayed } = await callMcpTool(deps, { ...asked, inputJson, timeoutMs }, ctx.signal);
+      const made = await callMcpTool(deps, { ...asked, inputJson, timeoutMs }, ctx.signal);
+      const { call, isReplayed, areToolsChanged } = made;
       ctx.note({ proxy_request_id: call.requestId });
-      return { call: toCall(call, isReplayed) };
+      return { call: toCall(call, isReplayed), toolsChanged: areToolsChanged };
     }),
     cancelCall: unary(async (req, ctx) => {
       const found = new Violations();

@@ -112,7 +112,11 @@ export function readUpdateCredential(req: UpdateCredentialRequest): CredentialCh
 }
 
 /** Checks the form of a sealed secret; absent stays absent. */
-export function readSealed(found: Violations, field: string, secret: SealedSecret | undefined): Sealed | undefined {
+export function readSealed(
+  found: Violations,
+  field: string,
+  secret: SealedSecret | undefined,
+): Sealed | undefined {
   if (!secret) return undefined;
   found.string(`${field}.key_id`, secret.keyId, { required: true, maxLength: 64 });
   found.check(secret.enc.length === 32, `${field}.enc`, "must have 32 bytes");

@@ -29,7 +29,15 @@ interface Row extends HandColumns {
     version: string;
     mac: string;
   }[];
+  tool_pins: { tool: string; sha256: string; seen: string | null; mac: string }[];
 }
+
+const PINS = `
+SELECT jsonb_agg(jsonb_build_object('tool', p.tool_name, 'sha256', encode(p.sha256, 'hex'),
+                 'seen', encode(p.seen_sha256, 'hex'), 'mac', encode(p.mac, 'hex')) ORDER BY p.tool_name)
+FROM proxy.tool_pins p
+WHERE p.workspace_id = b.workspace_id AND p.server_url = (
+  SELECT s ->> 'url' FROM jsonb_array_elements(b.mcp_servers) s WHERE s ->> 'name' = $4 LIMIT 1)`;
 
 const FIND = {
   name: "find_access",
@@ -46,7 +54,9 @@ SELECT t.token_id, t.session_id, t.epoch, t.audience, t.spiffe_id, t.hand_id, t.
            AND c.kind = ANY ($2) AND c.version > 0 AND c.archived_at IS NULL AND v.archived_at IS NULL
            AND (c.url = ANY ($3) OR c.url IN (
              SELECT s ->> 'url' FROM jsonb_array_elements(b.mcp_servers) s WHERE s ->> 'name' = $4))
-       ), '[]') AS credentials
+       ), '[]') AS credentials,
+       COALESCE(CASE WHEN $5::text IS NULL THEN (${PINS}) WHEN $5 <> '' THEN (${PINS} AND p.tool_name = $5) END, '[]')
+         AS tool_pins
 FROM proxy.tokens t
 JOIN proxy.bindings b USING (session_id)
 LEFT JOIN proxy.fences f USING (session_id)
@@ -57,7 +67,8 @@ WHERE t.token_hash = $1`,
 export function createAccessStore(pool: Pool): AccessReader {
   return {
     find: async (lookup: AccessLookup): Promise<AccessRow | undefined> => {
-      const values = [lookup.tokenHash, lookup.kinds, lookup.urls, lookup.mcpServerName];
+      const pinnedTool = lookup.pinnedTool === undefined ? "" : lookup.pinnedTool;
+      const values = [lookup.tokenHash, lookup.kinds, lookup.urls, lookup.mcpServerName, pinnedTool];
       const [row] = await query<Row>(pool, FIND, values);
       return row && toAccess(lookup.tokenHash, row);
     },
@@ -91,6 +102,12 @@ function toAccess(tokenHash: Buffer, row: Row): AccessRow {
       config: c.config,
       version: BigInt(c.version),
       mac: Buffer.from(c.mac, "hex"),
+    })),
+    toolPins: row.tool_pins.map((pin) => ({
+      toolName: pin.tool,
+      sha256: Buffer.from(pin.sha256, "hex"),
+      seenSha256: pin.seen === null ? null : Buffer.from(pin.seen, "hex"),
+      mac: Buffer.from(pin.mac, "hex"),
     })),
   };
 }

@@ -25,6 +25,7 @@ export function createLazyMcpCaller(pools: UpstreamPools): LazyMcpCaller {
     listTools: async (...args) => (await load()).listTools(...args),
     callTool: async (...args) => (await load()).callTool(...args),
     isRepeatable: (...args) => loaded?.isRepeatable(...args) ?? false,
+    haveToolsChanged: (...args) => loaded?.haveToolsChanged(...args) ?? false,
     drop: (sessionId) => loaded?.drop(sessionId),
     close: async () => loaded?.close(),
   };

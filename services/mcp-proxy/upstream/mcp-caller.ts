@@ -1,4 +1,5 @@
 import { ErrorCode, ListToolsResultSchema, McpError, ResultSchema } from "@modelcontextprotocol/sdk/types.js";
+import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type {
   McpCaller,
   McpFailureKind,
@@ -14,6 +15,8 @@ import type { UpstreamPools } from "./pools.ts";
 import { readToolAnswer, readTools } from "./read-mcp.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
 
+/** A tool is called only as long after its server described it. */
+const BELIEVED_MS = 10_000;
 const MAX_TOOLS = 1000;
 const MAX_PAGES = 200;
 /** A cancelled operation's farewell to the server has this long to leave. */
@@ -69,6 +72,7 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
       const value = await currentOperation.run(operation, () => attempt(target, request.signal, work));
       return { ok: true, value, counters: counters() };
     } catch (error) {
+      if (GanglionError.is(error)) throw error;
       return { ok: false, ...describe(error, request.signal, operation), counters: counters() };
     } finally {
       signal.removeEventListener("abort", onAbort);
@@ -93,9 +97,9 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
         error instanceof UpstreamFailure && error.kind === "refused" && [400, 404].includes(error.status);
       if (!isLost || isNew || connection.transport.sessionId === undefined) throw error;
       connections.forget(target, connection);
+      // What the restarted server says of its tools need not be what it said before: they are listed again.
       const fresh = await connections.get(target);
-      // What the server said of its tools is as true as before.
-      fresh.tools = connection.tools;
+      fresh.told = connection.told;
       return await work(fresh, signal);
     }
   };
@@ -103,12 +107,17 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
   return {
     listTools: (target, signal) =>
       perform(target, signal, async (connection, inner) => {
-        const tools = await listAll(connection, inner);
-        connection.tools = new Map(tools.map((tool) => [tool.name, tool]));
-        return tools;
+        const tools = await refresh(connection, inner);
+        connection.told = connection.digest;
+        return [...tools.values()];
       }),
-    callTool: (target, { name, inputJson, silenceMs, totalMs }, signal) =>
-      perform(target, signal, async ({ client }, inner): Promise<McpToolAnswer> => {
+    callTool: (target, { name, inputJson, silenceMs, totalMs, admit }, signal) =>
+      perform(target, signal, async (connection, inner): Promise<McpToolAnswer> => {
+        const { client } = connection;
+        const isFresh = connection.listedAt > Date.now() - BELIEVED_MS && connection.tools.has(name);
+        const tool = (isFresh ? connection.tools : await refresh(connection, inner)).get(name);
+        if (!tool) throw new UpstreamFailure("not_listed");
+        await admit(tool);
         const params = { name, arguments: parseKeepingNumbers(inputJson) as Record<string, unknown> };
         const result = await client.request({ method: "tools/call", params }, ResultSchema, {
           signal: inner,
@@ -126,9 +135,32 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
       const { readOnlyHint, idempotentHint } = JSON.parse(json) as Record<string, unknown>;
       return readOnlyHint === true || idempotentHint === true;
     },
+    haveToolsChanged: (target) => {
+      const known = connections.peek(target);
+      if (!known || known.told === "") return false;
+      return known.listedAt === 0 || known.told !== known.digest;
+    },
     drop: (sessionId) => connections.drop(sessionId),
     close: async () => connections.close(),
   };
+}
+
+/** Lists the tools, and keeps the list for the calls that follow. Of two with one name the first one counts. */
+async function refresh(connection: McpConnection, signal: AbortSignal): Promise<Map<string, McpTool>> {
+  const since = Date.now();
+  const tools = await listAll(connection, signal);
+  connection.tools = new Map(tools.toReversed().map((tool) => [tool.name, tool]));
+  connection.digest = digestOf(tools);
+  connection.listedAt = since;
+  return new Map(tools.map((tool) => [tool.name, connection.tools.get(tool.name) as McpTool]));
+}
+
+/** One digest of all tools, whatever their order. */
+function digestOf(tools: readonly McpTool[]): string {
+  return tools
+    .map(({ pin }) => pin.sha256.toString("base64"))
+    .sort()
+    .join();
 }
 
 async function listAll({ client }: McpConnection, signal: AbortSignal): Promise<McpTool[]> {

@@ -1,5 +1,6 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { VERSION } from "../../common/version.ts";
 import type { McpTarget, McpTool } from "../domain/mcp-caller.ts";
 import { mcpFetch } from "./mcp-fetch.ts";
@@ -9,8 +10,13 @@ import { UpstreamFailure } from "./upstream-failure.ts";
 export interface McpConnection {
   client: Client;
   transport: StreamableHTTPClientTransport;
-  /** The last list of tools, for what their annotations say. */
+  /** The last list of tools. */
   tools: Map<string, McpTool>;
+  /** When it was taken; 0 = never, or the server has said since that it has another. */
+  listedAt: number;
+  /** Of the list, and of the one that a caller was told last; "" = none. */
+  digest: string;
+  told: string;
 }
 
 interface Entry {
@@ -114,5 +120,16 @@ async function connect({ destination }: McpTarget): Promise<McpConnection> {
     await client.close().catch(() => {});
     throw error;
   }
-  return { client, transport, tools: new Map() };
+  const connection: McpConnection = {
+    client,
+    transport,
+    tools: new Map(),
+    listedAt: 0,
+    digest: "",
+    told: "",
+  };
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
+    connection.listedAt = 0;
+  });
+  return connection;
 }

@@ -1,16 +1,30 @@
 import type { ListToolsResult } from "@modelcontextprotocol/sdk/types.js";
 import type { McpTool, McpToolAnswer } from "../domain/mcp-caller.ts";
+import { pinOf } from "../domain/tool-pins.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
 
-/** Reads one page of tools. */
+const MAX_NAME = 128;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what no name may have
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
+/** Reads one page of tools. One whose name nobody could call it by is left out. */
 export function readTools(result: ListToolsResult): McpTool[] {
-  return result.tools.map((tool) => ({
-    name: tool.name,
-    description: tool.description ?? "",
-    inputSchemaJson: JSON.stringify(tool.inputSchema),
-    outputSchemaJson: tool.outputSchema === undefined ? "" : JSON.stringify(tool.outputSchema),
-    annotationsJson: tool.annotations === undefined ? "" : JSON.stringify(tool.annotations),
-  }));
+  return result.tools
+    .filter(({ name }) => isName(name))
+    .map((tool) => {
+      const definition = {
+        name: tool.name,
+        description: (tool.description ?? "").toWellFormed(),
+        inputSchemaJson: JSON.stringify(tool.inputSchema),
+        outputSchemaJson: tool.outputSchema === undefined ? "" : JSON.stringify(tool.outputSchema),
+        annotationsJson: tool.annotations === undefined ? "" : JSON.stringify(tool.annotations),
+      };
+      return { ...definition, pin: pinOf(definition) };
+    });
+}
+
+function isName(name: string): boolean {
+  return name !== "" && name.length <= MAX_NAME && name.isWellFormed() && !CONTROL.test(name);
 }
 
 /**

@@ -1,5 +1,7 @@
 /** How an exchange with an upstream failed. */
 export type UpstreamFailureKind =
+  /** Nothing was sent: the MCP server does not list the tool. */
+  | "not_listed"
   /** Nothing was sent: no connection, or no TLS. */
   | "unreachable"
   /** The connection broke, or the answer is not valid, after bytes were sent. */

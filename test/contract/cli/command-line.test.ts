@@ -20,7 +20,18 @@ describe("the command line without a mesh", function () {
   it("lists its commands and describes each", async () => {
     const help = await runCli(["help"]);
     assert.equal(help.code, 0);
-    for (const name of ["up", "down", "run", "tail", "sessions", "vault", "policy", "certs", "doctor"]) {
+    for (const name of [
+      "up",
+      "down",
+      "run",
+      "tail",
+      "sessions",
+      "mcp",
+      "vault",
+      "policy",
+      "certs",
+      "doctor",
+    ]) {
       assert.match(help.stdout, new RegExp(`^  ${name}\\b`, "m"));
     }
     const vault = await runCli(["help", "vault"]);

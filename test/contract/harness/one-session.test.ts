@@ -124,6 +124,7 @@ describe("a harness process", function () {
         inputSchemaJson: Buffer.from('{"type":"object"}'),
         outputSchemaJson: Buffer.alloc(0),
         annotationsJson: Buffer.alloc(0),
+        pinSha256: Buffer.alloc(32),
       },
     ]);
     kit.proxy.answer = () => ({ outcome: 1, structuredContentJson: Buffer.from('{"found":1}') });

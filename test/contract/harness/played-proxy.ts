@@ -77,7 +77,7 @@ export class PlayedProxy {
         this.calls.push(request);
         const call = Call.fromPartial({ key: request.key, ...this.answer(request) });
         journal.set(request.key, call);
-        return { call };
+        return { call, toolsChanged: false };
       }),
       cancelCall: unary(async () => ({})),
       getCall: unary(async ({ key }, ctx) => {

@@ -24,7 +24,7 @@ describe("effects of calls to MCP servers [L4]", () => {
     await upstream?.stop();
   });
 
-  const bound = () => kit.bound({ servers: [{ name: "demo", url: upstream.url }] });
+  const bound = (path = "") => kit.bound({ servers: [{ name: "demo", url: `${upstream.url}${path}` }] });
   const metadata = (of: BoundSession) => ({ metadata: { "ganglion-session-token": of.token } });
   const call = async (of: BoundSession, key: string, acknowledgedKeys: string[] = []) => {
     const inputJson = Buffer.from(JSON.stringify({ key }));
@@ -45,23 +45,24 @@ describe("effects of calls to MCP servers [L4]", () => {
 
   /** Kills the proxy with SIGKILL while the server works on a call. */
   async function killedInCall(annotations: object): Promise<{ session: BoundSession; key: string }> {
-    const session = await bound();
+    // A tool that is annotated otherwise is another tool: each has a server of its own.
+    const session = await bound(`/${newId("req")}`);
     const begun = Promise.withResolvers<void>();
-    upstream.misbehave = (rpc, _request, response) => {
-      if (rpc.method === "tools/list") {
-        const tool = { name: "one", inputSchema: { type: "object" }, annotations };
-        answer(response, rpc, { tools: [tool] });
-        return true;
-      }
+    const listAnnotated: typeof upstream.misbehave = (rpc, _request, response) => {
+      if (rpc.method !== "tools/list") return false;
+      answer(response, rpc, { tools: [{ name: "one", inputSchema: { type: "object" }, annotations }] });
+      return true;
+    };
+    upstream.misbehave = (rpc, request, response) => {
       if (rpc.method === "tools/call") begun.resolve();
-      return rpc.method === "tools/call";
+      return rpc.method === "tools/call" || listAnnotated(rpc, request, response);
     };
     await (await kit.mcp()).listTools({ mcpServerName: "demo" }, metadata(session));
     const key = newId("sevt");
     call(session, key).catch(() => {});
     await begun.promise;
     await kit.restartProxy();
-    upstream.misbehave = () => false;
+    upstream.misbehave = listAnnotated;
     return { session, key };
   }
 

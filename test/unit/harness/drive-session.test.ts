@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import { LeaseLost } from "../../../services/harness/driver/lease-lost.ts";
-import { session, World } from "./fakes/brain.ts";
+import { session, World, withBooks } from "./fakes/brain.ts";
 import { answer, bash, modelFailure } from "./fakes/scripted-parts.ts";
 
 describe("driving a session", () => {
@@ -258,7 +258,13 @@ describe("driving a session", () => {
     );
     const schema = Buffer.from('{"type":"object"}');
     world.mcp.tools.set("notes", [
-      { name: "search", description: "d", inputSchemaJson: schema, annotationsJson: Buffer.alloc(0) },
+      {
+        name: "search",
+        description: "d",
+        inputSchemaJson: schema,
+        annotationsJson: Buffer.alloc(0),
+        pinSha256: Buffer.alloc(32, 1),
+      },
     ]);
     world.mcp.answer = {
       content: [
@@ -270,6 +276,28 @@ describe("driving a session", () => {
     assert.deepEqual(world.mcp.calls, ["search"]);
     assert.equal(world.log.all("ganglionMcpToolsResolved").length, 1);
     assert.equal(world.log.all("agentMcpToolResult")[0]?.content.length, 2);
+  });
+
+  it("lists the tools again when their server has others, and the next request shows them [B088]", async () => {
+    const world = withBooks(
+      answer("tool_use", { id: "a", name: "mcp__books__find", input: {} }),
+      answer("end_turn", "Found."),
+    );
+    const known = world.mcp.tools.get("books") ?? [];
+    world.mcp.answer = { areToolsChanged: true };
+    world.mcp.onCall = () => {
+      const added = { ...known[0], name: "lend", pinSha256: Buffer.alloc(32, 2) } as (typeof known)[number];
+      world.mcp.tools.set("books", [...known, added]);
+    };
+    await world.drive();
+    const resolved = world.log.all("ganglionMcpToolsResolved");
+    assert.deepEqual(
+      resolved.map(({ tools }) => tools.map(({ name }) => name)),
+      [["find"], ["find", "lend"]],
+    );
+    assert.deepEqual(resolved[1]?.tools[1]?.pinSha256, Buffer.alloc(32, 2));
+    const last = world.model.requests.at(-1) as { tools: { name: string }[] };
+    assert.ok(last.tools.some(({ name }) => name === "mcp__books__lend"));
   });
 
   it("goes on without an MCP server that cannot be asked, and says so", async () => {

@@ -143,7 +143,9 @@ describe("the policy auto", () => {
       answer("end_turn", "Done."),
     );
     const tool = { name: "find", description: "", inputSchemaJson: Buffer.from("{}") };
-    world.mcp.tools.set("books", [{ ...tool, annotationsJson: Buffer.from('{"readOnlyHint":true}') }]);
+    world.mcp.tools.set("books", [
+      { ...tool, annotationsJson: Buffer.from('{"readOnlyHint":true}'), pinSha256: Buffer.alloc(32) },
+    ]);
     const seen: unknown[] = [];
     world.evaluator = {
       name: "house/1",

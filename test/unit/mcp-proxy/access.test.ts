@@ -24,6 +24,7 @@ function row(changes: Partial<AccessRow> = {}): AccessRow {
     lowestEpoch: 3n,
     ended: false,
     credentials: [],
+    toolPins: [],
   };
   return { ...base, tokenMac: mac.token(base), bindingMac: mac.binding(base), ...changes };
 }

@@ -5,18 +5,22 @@ import type {
   McpTool,
   McpToolAnswer,
 } from "../../../../services/mcp-proxy/domain/mcp-caller.ts";
+import { pinOf } from "../../../../services/mcp-proxy/domain/tool-pins.ts";
 import type { Network } from "../core/network.ts";
 import type { SimProcess } from "../core/virtual-time.ts";
 import { type Effects, scriptOf } from "./effects.ts";
 
 const COUNTERS = { status: 200, responseBytes: 10, redactions: 0 };
-const TOOLS: McpTool[] = ["act", "look"].map((name) => ({
-  name,
-  description: `Does ${name}.`,
-  inputSchemaJson: '{"type":"object"}',
-  outputSchemaJson: "",
-  annotationsJson: JSON.stringify({ readOnlyHint: name === "look" }),
-}));
+const TOOLS: McpTool[] = ["act", "look"].map((name) => {
+  const definition = {
+    name,
+    description: `Does ${name}.`,
+    inputSchemaJson: '{"type":"object"}',
+    outputSchemaJson: "",
+    annotationsJson: JSON.stringify({ readOnlyHint: name === "look" }),
+  };
+  return { ...definition, pin: pinOf(definition) };
+});
 
 /** The tool that may be run again: it is annotated read-only. */
 export const REPEATABLE = "look";
@@ -38,6 +42,7 @@ export function mcpUpstream(
     },
     callTool: (_target, call, signal) => callTool(proxy, outside, network, effects, call, signal),
     isRepeatable: (_target, toolName) => toolName === REPEATABLE,
+    haveToolsChanged: () => false,
     drop: () => {},
     close: async () => {},
   };

@@ -56,6 +56,7 @@ export function bootProxy(process: SimProcess, world: ProxyWorld): Host {
       ...{ live, running, resolve, encode: encodeCall, decode: decodeCall, wait: pause },
       mcp: mcpUpstream(process, { network, effects, outside }),
       journal: tables.journal(bootId),
+      pins: tables.pins(),
     });
     const binding = bindingService({
       bindings: tables.bindings(),

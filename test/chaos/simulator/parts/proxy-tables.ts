@@ -6,6 +6,7 @@ import type {
   Guard,
   JournalEntry,
   Ledger,
+  ToolPinStore,
 } from "../../../../services/mcp-proxy/domain/ports.ts";
 import { proxyError } from "../../../../services/mcp-proxy/domain/proxy-error.ts";
 import type { BindingStore, StoredBinding } from "../../../../services/mcp-proxy/domain/records.ts";
@@ -84,8 +85,21 @@ export class ProxyTables {
           ...{ vaultIds: [...vaultIds], mcpServers: [...mcpServers], models: [...models] },
           ...this.#fenceOf(token.sessionId),
           credentials: this.credentials.filter(({ kind }) => lookup.kinds.includes(kind)),
+          toolPins: [],
         };
       },
+    };
+  }
+
+  /** Tools never change here: what is seen is what was pinned. */
+  pins(): ToolPinStore {
+    return {
+      pin: async (_workspaceId, _serverUrl, tools) => {
+        await this.database.step();
+        return tools.map(({ name, sha256, mac }) => ({ toolName: name, sha256, seenSha256: null, mac }));
+      },
+      approve: async () => undefined,
+      list: async () => [],
     };
   }
 

@@ -71,7 +71,7 @@ export const BOOKS = {
 export function withBooks(...steps: Step[]): World {
   const world = new World(session(BOOKS), ...steps);
   const tool = { name: "find", description: "", inputSchemaJson: Buffer.from("{}") };
-  world.mcp.tools.set("books", [{ ...tool, annotationsJson: Buffer.alloc(0) }]);
+  world.mcp.tools.set("books", [{ ...tool, annotationsJson: Buffer.alloc(0), pinSha256: Buffer.alloc(32) }]);
   return world;
 }
 

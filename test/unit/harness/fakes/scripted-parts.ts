@@ -187,6 +187,7 @@ export class MapMcp implements McpServers {
   readonly calls: string[] = [];
   readonly journal = new Map<string, McpKnowledge>();
   answer: Partial<McpCall> = {};
+  onCall: () => void = () => {};
 
   async listTools({ serverName }: Parameters<McpServers["listTools"]>[0]): Promise<McpTool[]> {
     const tools = this.tools.get(serverName);
@@ -202,6 +203,7 @@ export class MapMcp implements McpServers {
 
   async call({ name }: Parameters<McpServers["call"]>[0]): Promise<McpCall> {
     this.calls.push(name);
+    this.onCall();
     return { ...MCP_ANSWERED, ...this.answer };
   }
 
