@@ -3,6 +3,7 @@ import { createClient, type MeshClient } from "../../common/grpc/create-client.t
 import { TlsBundle } from "../../common/tls/tls-bundle.ts";
 import { AgentServiceService } from "../../gen/ganglion/agent/v1/agent_service.ts";
 import { EnvironmentServiceService } from "../../gen/ganglion/agent/v1/environment_service.ts";
+import { AuditServiceService } from "../../gen/ganglion/audit/v1/audit_service.ts";
 import { ToolPinServiceService } from "../../gen/ganglion/mcpproxy/v1/tool_pin_service.ts";
 import { SessionServiceService } from "../../gen/ganglion/session/v1/session_service.ts";
 import { VaultServiceService } from "../../gen/ganglion/vault/v1/vault_service.ts";
@@ -17,6 +18,7 @@ export interface Mesh {
   readonly agents: MeshClient<typeof AgentServiceService>;
   readonly environments: MeshClient<typeof EnvironmentServiceService>;
   readonly vaults: MeshClient<typeof VaultServiceService>;
+  readonly audit: MeshClient<typeof AuditServiceService>;
   readonly toolPins: MeshClient<typeof ToolPinServiceService>;
   close(): void;
 }
@@ -48,6 +50,7 @@ export function connectMesh(stateDir: string): Mesh {
     agents: client(AgentServiceService),
     environments: client(EnvironmentServiceService),
     vaults: client(VaultServiceService),
+    audit: client(AuditServiceService),
     toolPins: client(ToolPinServiceService),
     close: () => {
       for (const one of made) one.close();

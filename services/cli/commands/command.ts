@@ -3,7 +3,7 @@ import type { Terminal } from "../terminal/terminal.ts";
 
 /** What a command is run with. */
 export interface Invocation {
-  readonly options: Record<string, string | boolean | undefined>;
+  readonly options: Record<string, string | boolean | string[] | undefined>;
   readonly positionals: readonly string[];
   /** Absolute path of the state folder. */
   readonly stateDir: string;

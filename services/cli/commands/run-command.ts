@@ -4,7 +4,7 @@ import { VERSION } from "../../common/version.ts";
 import { CliError, EXIT } from "../terminal/exit-codes.ts";
 import { Terminal } from "../terminal/terminal.ts";
 import { visibleLines } from "../terminal/visible-text.ts";
-import { COMMON_OPTIONS, type Command } from "./command.ts";
+import { COMMON_OPTIONS, type Command, type Invocation } from "./command.ts";
 import { helpOf, overview } from "./help.ts";
 
 const COMMANDS: Record<string, () => Promise<Command>> = {
@@ -16,6 +16,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   mcp: async () => (await import("./mcp.ts")).mcp,
   vault: async () => (await import("./vault.ts")).vault,
   policy: async () => (await import("./policy.ts")).policy,
+  audit: async () => (await import("./audit.ts")).audit,
   certs: async () => (await import("./certs.ts")).certs,
   doctor: async () => (await import("./doctor.ts")).doctor,
 };
@@ -57,7 +58,7 @@ function parse(command: Command, argv: string[]) {
       allowPositionals: true,
       allowNegative: true,
     });
-    return { values: values as Record<string, string | boolean | undefined>, positionals };
+    return { values: values as Invocation["options"], positionals };
   } catch (error) {
     throw new CliError((error as Error).message, EXIT.usage, `ganglion help ${command.name}`);
   }

@@ -33,7 +33,7 @@ export const run: Command = {
     if (task.trim() === "") throw new CliError("the task is empty", EXIT.usage);
     const mesh = connectMesh(stateDir);
     try {
-      const text = (value: string | boolean | undefined) => (typeof value === "string" ? value : undefined);
+      const text = (value: unknown) => (typeof value === "string" ? value : undefined);
       const [sessionId, after] = text(options.session)
         ? await addTask(mesh, text(options.session) as string, task)
         : await startTask(mesh, task, {

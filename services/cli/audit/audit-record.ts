@@ -1,0 +1,113 @@
+import { createHash } from "node:crypto";
+
+const TEXTS = [
+  "boot_id",
+  "call_key",
+  "caller",
+  "created_at",
+  "credential_id",
+  "destination",
+  "detail",
+  "effect",
+  "hash",
+  "instance",
+  "kind",
+  "log_id",
+  "operation",
+  "peer_address",
+  "policy_digest",
+  "prev",
+  "reason",
+  "request_id",
+  "rule_id",
+  "session_id",
+  "target",
+  "token_id",
+  "vault_request_id",
+  "workspace_id",
+] as const;
+const INT64S = [
+  "credential_version",
+  "epoch",
+  "record_count",
+  "redactions",
+  "request_bytes",
+  "response_bytes",
+  "sequence",
+] as const;
+const INT32S = ["status", "v"] as const;
+
+/** A record of the audit log as docs/AUDIT_FORMAT.md describes it. */
+export type AuditRecord = Readonly<
+  Record<(typeof TEXTS)[number], string> &
+    Record<(typeof INT64S)[number], string> &
+    Record<(typeof INT32S)[number], number>
+>;
+
+const KEYS = [...TEXTS, ...INT64S, ...INT32S].sort();
+const IS_INT64 = /^(0|-?[1-9][0-9]{0,18})$/;
+const IS_HASH = /^[0-9a-f]{64}$/;
+
+/** A line of an export: its record, and what is wrong with it. */
+export interface AuditLine {
+  readonly text: string;
+  /** Absent when the line says nothing that could be used. */
+  readonly record?: AuditRecord;
+  /** Why the line was altered; absent for a sound one. */
+  readonly fault?: string;
+}
+
+/** Reads a line of an export. A sound one is canonical, has exactly the format's keys, and the hash of its content. */
+export function readAuditLine(text: string): AuditLine {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { text, fault: "is not JSON" };
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return { text, fault: "is not an object" };
+  }
+  const fault = faultOf(value as Record<string, unknown>);
+  if (fault) return { text, fault };
+  const record = value as AuditRecord;
+  if (canonical(record) !== text) return { text, record, fault: "is not in canonical form" };
+  if (contentHash(record) !== record.hash)
+    return { text, record, fault: "does not have the hash of its content" };
+  return { text, record };
+}
+
+/**
+ * The canonical form (RFC 8785) of a flat object with ASCII keys: JSON.stringify escapes exactly what that standard
+ * wants escaped, and sorting is all that is left to do.
+ */
+export function canonical(object: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify(
+    Object.fromEntries(
+      Object.keys(object)
+        .sort()
+        .map((key) => [key, object[key]]),
+    ),
+  );
+}
+
+/** The hash that a record must state: over everything in it but the hash. */
+export function contentHash(record: AuditRecord): string {
+  const { hash: _, ...content } = record;
+  return createHash("sha256").update("\0").update(canonical(content)).digest("hex");
+}
+
+function faultOf(object: Record<string, unknown>): string | undefined {
+  const keys = Object.keys(object).sort();
+  if (keys.length !== KEYS.length || keys.some((key, i) => key !== KEYS[i]))
+    return "does not have the format's keys";
+  const text = TEXTS.find((key) => typeof object[key] !== "string");
+  const int64 = INT64S.find((key) => typeof object[key] !== "string" || !IS_INT64.test(object[key]));
+  const int32 = INT32S.find((key) => !Number.isInteger(object[key]));
+  const wrong = text ?? int64 ?? int32;
+  if (wrong) return `has a ${wrong} of another type`;
+  if (object.v !== 1) return "has another format version";
+  const { hash, prev, sequence } = object as AuditRecord;
+  if (!IS_HASH.test(hash) || !IS_HASH.test(prev)) return "has no proper hash";
+  return BigInt(sequence) >= 1n ? undefined : "has no place in the log";
+}

@@ -1,0 +1,137 @@
+import type { AuditRecord } from "./audit-record.ts";
+import type { Findings } from "./finding.ts";
+
+interface VaultRead {
+  readonly id: string;
+  readonly at: number;
+  readonly credentialId: string;
+  /** From the metadata of the token that read; empty when it had none. */
+  readonly sessionId: string;
+}
+
+interface Interval {
+  readonly sessionId: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Clocks of Vault and database may differ by so much before an end of one log counts as inside the other. */
+const SKEW_MS = 5000;
+
+/**
+ * Reconciles the log with Vault's own: each credential that Vault gave out is named by a record, and each record that
+ * names a request of Vault's is true. Only where both logs have been.
+ */
+export class VaultAuditCheck {
+  readonly #findings: Findings;
+  readonly #reads = new Map<string, VaultRead>();
+  readonly #named = new Set<string>();
+  /** Requests that a crash cut off: their reads are known by credential, session and time only. */
+  readonly #cutOff = new Map<string, Interval[]>();
+  readonly #open = new Map<string, AuditRecord>();
+  readonly #unsure: { record: AuditRecord; why: string }[] = [];
+  #vaultFrom = Number.POSITIVE_INFINITY;
+  #vaultTo = 0;
+  #logFrom = Number.POSITIVE_INFINITY;
+  #logTo = 0;
+  #bad = 0;
+
+  constructor(lines: Iterable<string>, mount: string, findings: Findings) {
+    this.#findings = findings;
+    const path = new RegExp(`^${literally(mount)}/data/vaults/([^/]+)/([^/]+)$`);
+    for (const line of lines) this.#takeVaultLine(line, path);
+  }
+
+  /** Takes the next record of the log. */
+  add(record: AuditRecord): void {
+    const at = Date.parse(record.created_at);
+    this.#logFrom = Math.min(this.#logFrom, at);
+    this.#logTo = Math.max(this.#logTo, at);
+    const { kind, request_id: id, vault_request_id: vaultId, credential_id: credentialId } = record;
+    if (kind === "decision" && record.effect === "allow" && credentialId !== "") this.#open.set(id, record);
+    if (kind === "recovery") this.#cut(record, at);
+    if (kind === "outcome" || kind === "recovery") this.#open.delete(id);
+    if (vaultId === "") return;
+    this.#named.add(vaultId);
+    const read = this.#reads.get(vaultId);
+    if (!read) this.#unsure.push({ record, why: "names a request that Vault does not know" });
+    else if (read.credentialId !== credentialId) {
+      this.#unsure.push({ record, why: "names a request that read another credential" });
+    } else if (read.sessionId !== "" && read.sessionId !== record.session_id) {
+      this.#unsure.push({ record, why: "names a request that was made for another session" });
+    }
+  }
+
+  /** Both logs are over. */
+  end(): { reads: number } {
+    for (const record of this.#open.values()) this.#cut(record, this.#logTo);
+    for (const { record, why } of this.#unsure) {
+      const at = Date.parse(record.created_at);
+      const isCovered = at >= this.#vaultFrom + SKEW_MS && at <= this.#vaultTo + SKEW_MS;
+      if (why.includes("another") || isCovered) {
+        this.#findings.add("vault", `record ${record.sequence} ${why}`, record.sequence);
+      }
+    }
+    for (const { id, at, credentialId, sessionId } of this.#reads.values()) {
+      if (this.#named.has(id) || at < this.#logFrom - SKEW_MS || at > this.#logTo - SKEW_MS) continue;
+      const cutOff = this.#cutOff.get(credentialId) ?? [];
+      const isCutOff = cutOff.some(
+        (cut) => cut.sessionId === sessionId && at >= cut.from - SKEW_MS && at <= cut.to + SKEW_MS,
+      );
+      if (!isCutOff) {
+        const whose = sessionId === "" ? "by a token of no session" : `for session ${sessionId}`;
+        this.#findings.add(
+          "vault",
+          `Vault's request ${id} read credential ${credentialId} ${whose}; no record names it`,
+        );
+      }
+    }
+    if (this.#bad > 0) this.#findings.add("vault", `${this.#bad} lines of Vault's log cannot be read`);
+    return { reads: this.#reads.size };
+  }
+
+  #cut({ request_id: id, session_id: sessionId }: AuditRecord, to: number): void {
+    const decision = this.#open.get(id);
+    if (!decision) return;
+    const known = this.#cutOff.get(decision.credential_id) ?? [];
+    const cut = { sessionId, from: Date.parse(decision.created_at), to };
+    this.#cutOff.set(decision.credential_id, [...known, cut]);
+  }
+
+  #takeVaultLine(line: string, path: RegExp): void {
+    if (line === "") return;
+    let entry: VaultLine | null;
+    try {
+      entry = JSON.parse(line) as VaultLine | null;
+    } catch {
+      this.#bad += 1;
+      return;
+    }
+    const at = Date.parse(entry?.time ?? "");
+    if (Number.isNaN(at)) return;
+    this.#vaultFrom = Math.min(this.#vaultFrom, at);
+    this.#vaultTo = Math.max(this.#vaultTo, at);
+    const { request, auth } = entry ?? {};
+    const [, , credentialId] = path.exec(request?.path ?? "") ?? [];
+    const isRead = entry?.type === "response" && request?.operation === "read" && !entry.error;
+    // A read of nothing, or of a deleted version, gave nothing out.
+    const gaveOut = entry?.response?.data !== undefined && entry.response.data !== null;
+    if (!credentialId || !isRead || !gaveOut || typeof request?.id !== "string") return;
+    const sessionId = auth?.metadata?.session_id ?? "";
+    this.#reads.set(request.id, { id: request.id, at, credentialId, sessionId });
+  }
+}
+
+/** What is read of a line of Vault's audit file. */
+interface VaultLine {
+  type?: string;
+  time?: string;
+  error?: string;
+  auth?: { metadata?: { session_id?: string } | null };
+  request?: { id?: string; operation?: string; path?: string };
+  response?: { data?: unknown };
+}
+
+function literally(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
