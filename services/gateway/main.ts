@@ -113,6 +113,7 @@ const rest = await startRest({
   sessions: session(SessionServiceService),
   agents: session(AgentServiceService),
   environments: session(EnvironmentServiceService),
+  vaults: createClient(VaultServiceService, config.GANGLION_PROXY_ADDR, tls, "mcp-proxy", clients),
   log,
   metrics,
   tracing,

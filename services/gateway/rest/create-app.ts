@@ -5,15 +5,17 @@ import { notYet } from "../domain/refuse.ts";
 import { admit } from "./admit.ts";
 import { agentRoutes } from "./agent-routes.ts";
 import { answerError } from "./answer.ts";
+import { credentialRoutes } from "./credential-routes.ts";
 import { environmentRoutes } from "./environment-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
 import type { OpenStreams } from "./open-streams.ts";
 import type { RestDeps, RestVariables } from "./rest-deps.ts";
 import { sessionRoutes } from "./session-routes.ts";
+import { vaultRoutes } from "./vault-routes.ts";
 
 /** Parts of the API that this version does not have. They are refused by name, so that nobody takes them for a typo. */
 const MISSING = [
-  /^\/v1\/(vaults|memory_stores|files|skills|deployments|deployment_runs|dreams|tunnels)(\/|$)/,
+  /^\/v1\/(memory_stores|files|skills|deployments|deployment_runs|dreams|tunnels)(\/|$)/,
   /^\/v1\/environments\/[^/]+\/(work)(\/|$)/,
   /^\/v1\/sessions\/[^/]+\/(resources|threads)(\/|$)/,
 ];
@@ -25,6 +27,8 @@ export function createApp(deps: RestDeps): { app: Hono<{ Variables: RestVariable
   agentRoutes(app, deps);
   environmentRoutes(app, deps);
   sessionRoutes(app, deps);
+  vaultRoutes(app, deps);
+  credentialRoutes(app, deps);
   const streams = eventRoutes(app, deps);
   app.notFound((c) => {
     const name = MISSING.map((form) => form.exec(c.req.path)?.[1]).find((found) => found !== undefined);

@@ -6,6 +6,7 @@ import type { Tracing } from "../../common/telemetry/tracing.ts";
 import type { AgentServiceService } from "../../gen/ganglion/agent/v1/agent_service.ts";
 import type { EnvironmentServiceService } from "../../gen/ganglion/agent/v1/environment_service.ts";
 import type { SessionServiceService } from "../../gen/ganglion/session/v1/session_service.ts";
+import type { VaultServiceService } from "../../gen/ganglion/vault/v1/vault_service.ts";
 import type { Authenticator } from "../auth/authenticator.ts";
 import type { Caller } from "../auth/caller.ts";
 import type { StreamLimits } from "../domain/stream-limits.ts";
@@ -18,6 +19,7 @@ export interface RestDeps {
   readonly sessions: MeshClient<typeof SessionServiceService>;
   readonly agents: MeshClient<typeof AgentServiceService>;
   readonly environments: MeshClient<typeof EnvironmentServiceService>;
+  readonly vaults: MeshClient<typeof VaultServiceService>;
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly tracing: Tracing;

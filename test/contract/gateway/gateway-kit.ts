@@ -25,8 +25,11 @@ export interface GatewayUnderTest {
 const MAIN = new URL("../../../services/gateway/main.ts", import.meta.url);
 
 /** startGateway starts the gateway; `session` are the methods that the played session service has. */
-export async function startGateway(session: Implementation[]): Promise<GatewayUnderTest> {
-  const ca = await TestCa.create();
+export async function startGateway(
+  session: Implementation[],
+  proxy?: { ca: TestCa; address: string },
+): Promise<GatewayUnderTest> {
+  const ca = proxy?.ca ?? (await TestCa.create());
   let address = "127.0.0.1:0";
   let server: RunningServer | undefined;
   const startSession = async () => {
@@ -53,7 +56,7 @@ export async function startGateway(session: Implementation[]): Promise<GatewayUn
       GANGLION_PUBLIC_LISTEN: "127.0.0.1:0",
       GANGLION_REST_LISTEN: "127.0.0.1:0",
       GANGLION_SESSION_ADDR: address,
-      GANGLION_PROXY_ADDR: "127.0.0.1:1",
+      GANGLION_PROXY_ADDR: proxy?.address ?? "127.0.0.1:1",
       GANGLION_SANDBOX_ADDR: "127.0.0.1:1",
       GANGLION_HARNESS_ADDRS: "127.0.0.1:1",
       GANGLION_DRAIN_GRACE_MS: "1000",
@@ -73,7 +76,7 @@ export async function startGateway(session: Implementation[]): Promise<GatewayUn
     stop: async () => {
       await gateway.stop();
       server?.force();
-      ca.remove();
+      if (!proxy) ca.remove();
     },
   };
 }

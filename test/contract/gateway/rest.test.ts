@@ -50,7 +50,7 @@ describe("the REST API", () => {
     assert.equal(unknown.status, 404);
     assert.equal((await errorOf(unknown)).type, "error");
     for (const path of [
-      "/v1/vaults",
+      "/v1/memory_stores",
       "/v1/files",
       "/v1/sessions/sesn_1/threads",
       "/v1/environments/env_1/work/poll",
