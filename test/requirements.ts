@@ -188,6 +188,12 @@ export const REQUIREMENTS: readonly Requirement[] = [
   { id: "A131", shows: "an ended session is refused at once, on every replica" },
   { id: "A141", shows: "no audit record, no call" },
   { id: "A143", shows: "a killed proxy leaves one recovery record for each open request" },
+  {
+    id: "A145",
+    shows: "a record that was altered, removed, inserted or moved is found, and nothing is signed over it",
+  },
+  { id: "A147", shows: "no record holds anything that is made from a secret's value" },
+  { id: "A149", shows: "spans, metrics and log lines carry no token, header, input or body" },
   { id: "A159", shows: "models, routes, queries and betas that are not granted are refused" },
   { id: "A096", shows: "SIGUSR1 opens no inspector, in no process of a mesh" },
   {

@@ -13,6 +13,7 @@ import { takeoverBenchmark } from "./mesh/takeover.ts";
 import { ttftBenchmark } from "./mesh/ttft.ts";
 import { upBenchmark } from "./mesh/up.ts";
 import { wakeBenchmark } from "./mesh/wake.ts";
+import { auditBenchmark, startAuditStand } from "./proxy/audit.ts";
 import { CleanUps } from "./report/clean-ups.ts";
 import { pickFigures } from "./report/pick-figures.ts";
 import { defineSuite, runSuites, type Suite } from "./report/run-suites.ts";
@@ -35,6 +36,7 @@ const SUITES: Suite[] = [
     // Last: the log of a million events is in the way of nobody then.
     sliceBenchmark,
   ]),
+  defineSuite(startAuditStand, [auditBenchmark]),
   // Memory first: the mesh is idle still.
   defineSuite(startMeshStand, [rssBenchmark, executeBenchmark, ttftBenchmark, stepBenchmark]),
   // Each on a mesh of its own: long logs, many sessions and dead harnesses are in the way of nobody.
