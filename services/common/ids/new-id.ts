@@ -18,6 +18,7 @@ export const ID_PREFIXES = [
   "thrd",
   "bind",
   "call",
+  "sesrsc",
 ] as const;
 
 /** Prefix of an id. */

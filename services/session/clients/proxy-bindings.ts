@@ -2,7 +2,9 @@ import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type { ParentCall } from "../../common/grpc/call-context.ts";
 import type { MeshClient } from "../../common/grpc/create-client.ts";
 import type { BindingServiceService } from "../../gen/ganglion/mcpproxy/v1/binding_service.ts";
+import { networkingOf } from "../domain/environment/networking-of.ts";
 import { invalidField } from "../domain/errors.ts";
+import { gitRepositoryOf } from "../domain/repositories.ts";
 import type { VaultBinding, VaultBindings } from "../ports/vault-bindings.ts";
 
 const VAULT_REASONS = new Set(["VAULT_NOT_FOUND", "VAULT_ARCHIVED"]);
@@ -27,12 +29,12 @@ export class ProxyBindings implements VaultBindings {
     const request = {
       sessionId: binding.sessionId,
       workspaceId: binding.workspaceId,
-      vaultIds: [...binding.vaultIds],
+      vaultIds: [...(binding.ownVaultId === "" ? [] : [binding.ownVaultId]), ...binding.vaultIds],
       mcpServers: binding.mcpServers.map(({ name, url }) => ({ name, url })),
       models: [...binding.models],
       replacesMcpServers,
-      networking: undefined,
-      gitRepositories: [],
+      networking: networkingOf(binding.environmentJson),
+      gitRepositories: binding.repositories.map(gitRepositoryOf),
     };
     try {
       // A proxy that is being restarted is back within a second or two: wait for it. [B135]

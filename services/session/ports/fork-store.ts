@@ -1,4 +1,5 @@
 import type { Session } from "../../gen/ganglion/session/v1/session_service.ts";
+import type { Repository } from "../../gen/ganglion/types/v1/repository.ts";
 import type { NewEvent } from "../domain/append.ts";
 import type { RequestKey } from "./session-store.ts";
 
@@ -8,7 +9,10 @@ export interface ForkedSettings {
   readonly title: string;
   readonly metadata: Readonly<Record<string, string>>;
   readonly agentJson: Uint8Array;
+  readonly environmentJson: Uint8Array;
+  readonly repositories: readonly Repository[];
   readonly vaultIds: readonly string[];
+  readonly ownVaultId: string;
   readonly budgetCents: bigint | null;
 }
 

@@ -1,4 +1,5 @@
 import type { Session } from "../../gen/ganglion/session/v1/session_service.ts";
+import type { Repository } from "../../gen/ganglion/types/v1/repository.ts";
 import type { NewEvent, Status } from "../domain/append.ts";
 
 /** A session that is to be made. */
@@ -14,6 +15,9 @@ export interface NewSession {
   readonly agentJson: Uint8Array;
   readonly environmentJson: Uint8Array;
   readonly vaultIds: readonly string[];
+  /** Vault of the session's own; empty = none. */
+  readonly ownVaultId: string;
+  readonly repositories: readonly Repository[];
   /** What the session may cost; null = no limit. */
   readonly budgetCents: bigint | null;
   /** Who appends the events of the service itself, and who the client's. */

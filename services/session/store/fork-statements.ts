@@ -4,7 +4,7 @@ import type { Statement } from "./database.ts";
 /** Locks the source against its removal alone: it may go on meanwhile. */
 export const GET_SOURCE: Statement = {
   name: "fork_source",
-  text: `SELECT s.workspace_id, s.session_id, s.head, s.status, s.epoch, e.body, t.vault_ids
+  text: `SELECT s.workspace_id, s.session_id, s.head, s.status, s.epoch, e.body, t.vault_ids, t.own_vault_id
     FROM session.sessions s
     JOIN session.session_settings t ON t.workspace_id = s.workspace_id AND t.session_id = s.session_id
     JOIN session.events e ON e.workspace_id = s.workspace_id AND e.session_id = s.session_id AND e.position = 1
@@ -59,8 +59,9 @@ export const ADD_FORK: Statement = {
     FROM session.sessions s WHERE s.workspace_id = $1 AND s.session_id = $2
   )
   INSERT INTO session.session_settings (workspace_id, session_id, title, metadata, agent_json, environment_json,
-    vault_ids, budget_cents, forked_from, forked_at)
-  SELECT t.workspace_id, $3, $13, $14, $15, t.environment_json, t.vault_ids, $16::bigint, $2, $17::bigint
+    vault_ids, budget_cents, forked_from, forked_at, repositories, own_vault_id)
+  SELECT t.workspace_id, $3, $13, $14, $15, t.environment_json, t.vault_ids, $16::bigint, $2, $17::bigint,
+    t.repositories, t.own_vault_id
   FROM session.session_settings t WHERE t.workspace_id = $1 AND t.session_id = $2`,
 };
 

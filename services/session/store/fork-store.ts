@@ -67,7 +67,8 @@ export class PgForkStore implements ForkStore {
     const workspaceId: string = source.workspace_id;
     const position = lastPosition(source, fork.position);
     const copied = await copy(connection, source, fork.sessionId, position, signal);
-    const forked = { ...copied.settings, workspaceId, vaultIds: source.vault_ids as string[] };
+    const vaults = { vaultIds: source.vault_ids as string[], ownVaultId: source.own_vault_id as string };
+    const forked = { ...copied.settings, ...vaults, workspaceId };
     await fork.bind(forked);
 
     const closing = fork.closing(forked, position);

@@ -1,6 +1,7 @@
 import { type Lease, Session, SessionStatus } from "../../gen/ganglion/session/v1/session_service.ts";
 import { ModelUsage } from "../../gen/ganglion/types/v1/content.ts";
 import { StopReason } from "../../gen/ganglion/types/v1/event.ts";
+import { Repository } from "../../gen/ganglion/types/v1/repository.ts";
 import type { Status } from "../domain/append.ts";
 import type { Row } from "./database.ts";
 import { toOptionalTimestamp, toTimestamp } from "./pg-time.ts";
@@ -15,7 +16,8 @@ const STATUS_TO_PROTO: Readonly<Record<Status, SessionStatus>> = {
 /** Columns of a session's record; sessions are `s`, their settings `t`. */
 export const SESSION_COLUMNS = `s.workspace_id, s.session_id, s.head, s.status, s.owner, s.epoch, s.agent_id,
   s.agent_version, s.environment_id, s.usage, s.active_ms, s.stop_reason, s.created_at, s.updated_at, s.archived_at,
-  s.list_cost, t.title, t.metadata, t.agent_json, t.vault_ids, t.budget_cents, t.forked_from, t.forked_at`;
+  s.list_cost, t.title, t.metadata, t.agent_json, t.vault_ids, t.budget_cents, t.forked_from, t.forked_at,
+  t.environment_json, t.repositories, t.own_vault_id`;
 
 /** Both tables of a session. */
 export const SESSION_TABLES = `session.sessions s
@@ -57,6 +59,9 @@ export function toSession(row: Row): Session {
     listCostMicrocents: row.list_cost ?? undefined,
     forkedFromSessionId: row.forked_from ?? "",
     forkedAtPosition: row.forked_at,
+    repositories: row.repositories.map((bytes: Buffer) => Repository.decode(bytes)),
+    ownVaultId: row.own_vault_id,
+    environmentJson: row.environment_json,
   });
 }
 

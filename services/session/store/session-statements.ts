@@ -1,3 +1,4 @@
+import { Repository } from "../../gen/ganglion/types/v1/repository.ts";
 import { combinedEffect } from "../domain/append.ts";
 import type { NewSession } from "../ports/session-store.ts";
 import { EVENT_COLUMNS } from "./append-statements.ts";
@@ -17,8 +18,8 @@ export const CREATE_SESSION: Statement = {
     RETURNING workspace_id, session_id, created_at
   ), settings AS (
     INSERT INTO session.session_settings (workspace_id, session_id, title, metadata, agent_json, environment_json,
-      vault_ids, budget_cents)
-    VALUES ($1, $2, $12, $13, $14, $15, $16, $26)
+      vault_ids, budget_cents, repositories, own_vault_id)
+    VALUES ($1, $2, $12, $13, $14, $15, $16, $26, $27::bytea[], $28)
   ), stored AS (
     INSERT INTO session.events (${EVENT_COLUMNS})
     SELECT c.workspace_id, c.session_id, e.ord, e.event_id, e.type, e.thread_id, 0, e.actor_role, e.actor_subject,
@@ -61,5 +62,7 @@ export function createSessionValues(session: NewSession): unknown[] {
     events.map((event) => event.body),
     events.map((event) => event.digest),
     session.budgetCents,
+    session.repositories.map((repository) => Buffer.from(Repository.encode(repository).finish())),
+    session.ownVaultId,
   ];
 }

@@ -17,6 +17,7 @@ import { payloadsSuite } from "./suites/payloads.test.ts";
 import { previewsSuite } from "./suites/previews.test.ts";
 import { readSuite } from "./suites/read.test.ts";
 import { registrySuite } from "./suites/registry.test.ts";
+import { repositoriesSuite } from "./suites/repositories.test.ts";
 import { sessionsSuite } from "./suites/sessions.test.ts";
 import { watchSuite } from "./suites/watch.test.ts";
 
@@ -46,6 +47,7 @@ describe("session service", function () {
   payloadRefsSuite(get);
   checkpointsSuite(get);
   forksSuite(get);
+  repositoriesSuite(get);
   budgetsSuite(get);
   endingsSuite(get);
   registrySuite(get);

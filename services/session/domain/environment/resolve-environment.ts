@@ -62,7 +62,7 @@ function resolveConfig(shape: Shape, path: string, value: unknown): Json {
   };
 }
 
-// Kept and shown as given: hands have no network at all until the egress door exists, which is stricter than any of it.
+// Bound to each session at mcp-proxy, whose egress door goes by it within the operator's bound.
 function resolveNetworking(shape: Shape, path: string, value: unknown): Json {
   if (value === undefined || value === null) return { type: "unrestricted" };
   const keys = ["type", "allowed_hosts", "allow_mcp_servers", "allow_package_managers"];

@@ -16,6 +16,7 @@ import { sessionAgent } from "../../domain/agent/session-agent.ts";
 import { modelNotBudgetable, notFound, sessionNotFound } from "../../domain/errors.ts";
 import { payloadRefs } from "../../domain/events/payload-refs.ts";
 import { checkMetadataPair, METADATA_MAX_PAIRS, Shape } from "../../domain/json-shape.ts";
+import { checkRepositories, completeRepositories } from "../../domain/repositories.ts";
 import type { FirstEvent, NewSession, RequestKey } from "../../ports/session-store.ts";
 import { encodeNewEvent } from "../../store/event-codec.ts";
 import { writeMetadata } from "../../store/session-row.ts";
@@ -54,9 +55,12 @@ export const createSession = (deps: Deps) =>
       {
         sessionId: session.sessionId,
         workspaceId,
+        ownVaultId: session.ownVaultId,
         vaultIds: request.vaultIds,
         mcpServers: definition.mcp_servers,
         models: [definition.model.id],
+        environmentJson: session.environmentJson,
+        repositories: session.repositories,
       },
       ctx,
     );
@@ -84,7 +88,13 @@ function checkCreateSession(request: CreateSessionRequest): void {
   const pairs = Object.entries(request.metadata);
   violations.count("metadata", pairs.length, { max: METADATA_MAX_PAIRS });
   for (const [name, value] of pairs) checkMetadataPair(new Shape(violations), "metadata", name, value);
-  violations.count("vault_ids", request.vaultIds.length, { max: MAX_VAULTS });
+  if (request.ownVaultId !== "") {
+    checkId(violations, "own_vault_id", request.ownVaultId);
+    violations.check(!request.vaultIds.includes(request.ownVaultId), "own_vault_id", "is also in vault_ids");
+  }
+  const ownVaults = request.ownVaultId === "" ? 0 : 1;
+  violations.count("vault_ids", request.vaultIds.length, { max: MAX_VAULTS - ownVaults });
+  checkRepositories(violations, request.repositories);
   request.vaultIds.forEach((id, index) => {
     checkId(violations, `vault_ids[${index}]`, id);
     violations.check(request.vaultIds.indexOf(id) === index, `vault_ids[${index}]`, "is there twice");
@@ -154,6 +164,8 @@ function newSession(deps: Deps, request: CreateSessionRequest, ctx: CallContext,
   const { workspaceId, key, agent, definition, environment } = parts;
   const price = deps.prices.priceOf(definition.model.id);
   if (request.budget && !price) throw modelNotBudgetable(definition.model.id);
+  const repositories = completeRepositories(request.repositories);
+  const { ownVaultId } = request;
   const agentJson = Buffer.from(JSON.stringify(sessionAgent(agent.id, agent.version, definition)));
   const created = Event.fromPartial({
     traceparent: ctx.traceparent,
@@ -171,6 +183,8 @@ function newSession(deps: Deps, request: CreateSessionRequest, ctx: CallContext,
         requestedBy: requestedBy(ctx),
         budget: request.budget,
         price,
+        repositories,
+        ownVaultId,
       },
     },
   });
@@ -186,6 +200,8 @@ function newSession(deps: Deps, request: CreateSessionRequest, ctx: CallContext,
     agentJson,
     environmentJson: environment.configJson,
     vaultIds: request.vaultIds,
+    ownVaultId,
+    repositories,
     budgetCents: request.budget?.maxListCostCents ?? null,
     events: [{ event: encodeNewEvent(created, "ganglion.session_created"), actor: deps.actor }],
   };

@@ -67,11 +67,14 @@ function checkForkSession(request: ForkSessionRequest): void {
 
 function bind(deps: Deps, sessionId: string, settings: ForkedSettings, ctx: CallContext): Promise<void> {
   const agent = JSON.parse(Buffer.from(settings.agentJson).toString("utf8")) as SessionAgent;
-  const { workspaceId, vaultIds } = settings;
+  const { workspaceId, vaultIds, ownVaultId, environmentJson, repositories } = settings;
   const binding = {
     sessionId,
     workspaceId,
+    ownVaultId,
     vaultIds,
+    environmentJson,
+    repositories,
     mcpServers: agent.mcp_servers,
     models: [agent.model.id],
   };

@@ -140,9 +140,9 @@ async function changedAgent(
     );
   }
   if (JSON.stringify(patched.mcp_servers) !== JSON.stringify(agent.mcp_servers)) {
-    const { id: sessionId, workspaceId, vaultIds } = current;
+    const { id: sessionId, ...bound } = current;
     const { mcp_servers: mcpServers, model } = patched;
-    await deps.bindings.rebind({ sessionId, workspaceId, vaultIds, mcpServers, models: [model.id] }, ctx);
+    await deps.bindings.rebind({ ...bound, sessionId, mcpServers, models: [model.id] }, ctx);
   }
   return agentJson;
 }

@@ -155,6 +155,9 @@ export function endingsSuite(kit: () => SessionKit): void {
         ...{ sessionId: id, workspaceId: "wrkspc_default", vaultIds: ["vlt_a"], models: ["claude-test"] },
         mcpServers: [{ name: "notes", url: "https://notes.example/mcp" }],
         replacesMcpServers: true,
+        // What else is bound is named as it was.
+        networking: { type: 1, allowedHosts: [], allowMcpServers: false, allowPackageManagers: false },
+        gitRepositories: [],
       });
       const bound = kit().proxy.bound.length;
       await suite.update(id, { agentToolsJson: json([...tools, ...toolset]) });

@@ -177,6 +177,8 @@ export function forksSuite(kit: () => SessionKit): void {
           mcpServers: [{ name: "notes", url }],
           models: ["claude-test"],
           replacesMcpServers: false,
+          networking: { type: 1, allowedHosts: [], allowMcpServers: false, allowPackageManagers: false },
+          gitRepositories: [],
         });
         same(JSON.parse(Buffer.from(made.agentJson).toString()).mcp_servers[0].url, url);
       }
