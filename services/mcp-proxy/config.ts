@@ -24,6 +24,7 @@ export const fields = {
     "further names (host:port, comma-separated) under which the model door is reached",
     "",
   ),
+  GANGLION_PROXY_EGRESS_LISTEN: hostPort("where the egress door listens", "127.0.0.1:0"),
   GANGLION_MODEL_URL: url("base URL of the model's API", "https://api.anthropic.com"),
   GANGLION_SCRIPTED_MODEL_URL: optional(
     url("base URL of a scripted model, used when the session has no key for the other"),

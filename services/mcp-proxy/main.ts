@@ -22,6 +22,7 @@ import { createVaults } from "./domain/manage-vaults.ts";
 import { createPlaceholders } from "./domain/placeholder.ts";
 import { purgeRetired } from "./domain/retire-credentials.ts";
 import { createRowMac } from "./domain/row-mac.ts";
+import { serveEgressDoor } from "./egress/serve-egress-door.ts";
 import { createSessionAuthorities } from "./egress/session-authority.ts";
 import { tryNothing } from "./domain/validate-credential.ts";
 import { serveModelDoor } from "./http/serve-model-door.ts";
@@ -150,6 +151,7 @@ async function start(): Promise<void> {
   const controlPlane = await createControlPlane([
     config.GANGLION_LISTEN,
     config.GANGLION_PROXY_HTTP_LISTEN,
+    config.GANGLION_PROXY_EGRESS_LISTEN,
     ...(config.GANGLION_ADMIN_LISTEN ? [config.GANGLION_ADMIN_LISTEN] : []),
     ...config.GANGLION_SESSION_ADDR,
     `${config.PGHOST}:${config.PGPORT}`,
@@ -160,13 +162,14 @@ async function start(): Promise<void> {
   const operatorHosts = upstreams.flatMap(({ name, destination }) =>
     name === "scripted" || destination.scheme === "http" ? [`${destination.host}:${destination.port}`] : [],
   );
+  const insideHosts = listOf(config.GANGLION_PROXY_ALLOW_HTTP_HOSTS).map(withoutBrackets);
+  const { isControlPlane } = controlPlane;
   const resolve = createResolver({
-    allowHttpHosts: new Set([
-      ...listOf(config.GANGLION_PROXY_ALLOW_HTTP_HOSTS).map(withoutBrackets),
-      ...operatorHosts,
-    ]),
-    isControlPlane: controlPlane.isControlPlane,
+    allowHttpHosts: new Set([...insideHosts, ...operatorHosts]),
+    isControlPlane,
   });
+  // The model's address is the operator's word for the model door, not for hands.
+  const handPolicy = { allowHttpHosts: new Set(insideHosts), isControlPlane };
   const extraCa = config.GANGLION_UPSTREAM_CA_FILE && readFileSync(config.GANGLION_UPSTREAM_CA_FILE, "utf8");
   const pools = createPools({ connectMs: 5000, headersMs: 600_000, bodyIdleMs: 600_000 }, extraCa);
   const mcp = createLazyMcpCaller(pools);
@@ -203,6 +206,21 @@ async function start(): Promise<void> {
     { ...passage, upstreams, resolve, pools, live, log, tracing },
   );
   await controlPlane.add(door.address);
+  const egressDoor = await serveEgressDoor(
+    { tls, listen: config.GANGLION_PROXY_EGRESS_LISTEN },
+    {
+      ...passage,
+      policy: handPolicy,
+      resolve: createResolver(handPolicy),
+      pools,
+      live,
+      placeholderOf,
+      authorities,
+      log,
+    },
+  );
+  await controlPlane.add(egressDoor.address);
+  log.info({ egress_addr: egressDoor.address }, "egress door listening");
   log.info({ http_addr: door.address }, "model door listening");
 
   const server = await startServer({
@@ -269,9 +287,13 @@ async function start(): Promise<void> {
       await part("postgres", pool.query("SELECT 1")),
       await part("vault", client.read("auth/token/lookup-self", login.token())),
     ],
-    onDrain: () => door.drain(),
+    onDrain: () => {
+      door.drain();
+      egressDoor.drain();
+    },
     onStopped: async () => {
-      await door.close(config.GANGLION_DRAIN_GRACE_MS);
+      const grace = config.GANGLION_DRAIN_GRACE_MS;
+      await Promise.all([door.close(grace), egressDoor.close(grace)]);
       await Promise.race([
         Promise.allSettled([...running.values()].map((run) => run.promise)),
         sleep(config.GANGLION_DRAIN_GRACE_MS, undefined, { ref: false }),

@@ -1,11 +1,12 @@
 import { createHmac } from "node:crypto";
 
-const PREFIX = "ganglion_placeholder_";
+/** What every placeholder begins with. */
+export const PLACEHOLDER_PREFIX = "ganglion_placeholder_";
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 const CHARS = 26;
 
 /** Every placeholder has this many bytes. */
-export const PLACEHOLDER_BYTES = PREFIX.length + CHARS;
+export const PLACEHOLDER_BYTES = PLACEHOLDER_PREFIX.length + CHARS;
 
 /** Gives the placeholder that stands for a credential in a session. */
 export type PlaceholderOf = (sessionId: string, credentialId: string) => string;
@@ -25,6 +26,6 @@ export function createPlaceholders(key: Buffer): PlaceholderOf {
       text += ALPHABET[Number(bits & 31n)];
       bits >>= 5n;
     }
-    return PREFIX + text;
+    return PLACEHOLDER_PREFIX + text;
   };
 }

@@ -50,6 +50,7 @@ const REASONS = {
   REPO_NOT_ALLOWED: ["PERMISSION_DENIED", "the session may not use this repository"],
   REF_NOT_ALLOWED: ["PERMISSION_DENIED", "the session may not push to this ref"],
   GIT_REDIRECT: ["UNAVAILABLE", "the git server redirected; redirects are not followed"],
+  REPO_NOT_FOUND: ["NOT_FOUND", "the git server knows no such repository"],
   RESPONSE_WITHHELD: ["PERMISSION_DENIED", "the answer could not be searched for the credential"],
   PIN_CHANGED: [
     "FAILED_PRECONDITION",

@@ -1,11 +1,9 @@
 import type { IncomingMessage } from "node:http";
+import { isCredentialShaped } from "../domain/credential-shaped.ts";
 import { judgeBetas } from "../domain/judge-model-request.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 
 const MAX_BODY_BYTES = 32 << 20;
-// Headers with which a caller could bring a credential of its own (case A025). `authorization` is the session token's.
-const CREDENTIAL_SHAPED =
-  /^(proxy-authorization|cookie|set-cookie|x-api-key|api-key|x-goog-.*|x-amz-.*|x-auth.*|.*-(api-key|apikey|access-key|token|secret|signature|authorization))$/;
 
 /** What a request at the model door carries, before anything of it is believed. */
 export interface DoorRequest {
@@ -26,7 +24,8 @@ export function readHead(request: IncomingMessage, hosts: ReadonlySet<string>): 
     throw proxyError("METHOD_NOT_ALLOWED");
   }
   for (const name of Object.keys(request.headersDistinct)) {
-    if (CREDENTIAL_SHAPED.test(name))
+    // `authorization` is the session token's (case A025).
+    if (name !== "authorization" && isCredentialShaped(name))
       throw proxyError("HEADER_FORBIDDEN", { metadata: { header: name.slice(0, 64) } });
   }
   const contentType = of("content-type");

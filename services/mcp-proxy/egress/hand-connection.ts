@@ -1,0 +1,55 @@
+import type { Duplex } from "node:stream";
+import type { LiveSessions } from "../domain/live-sessions.ts";
+import { proxyError, type Reason } from "../domain/proxy-error.ts";
+
+/** What was cut is given this long to write its outcome and to say why. */
+const GRACE_MS = 500;
+
+/** One connection of a hand: whose it is, and everything that runs over it. */
+export class HandConnection {
+  readonly token: string;
+  /** SPIFFE id of the sandbox instance that carries it. */
+  readonly caller: string;
+  readonly socket: Duplex;
+  readonly #live: LiveSessions;
+  readonly #running = new Set<AbortController>();
+  #unregister: (() => void) | undefined;
+  #cutBecause: Reason | undefined;
+
+  constructor(socket: Duplex, token: string, caller: string, live: LiveSessions) {
+    this.socket = socket;
+    this.token = token;
+    this.caller = caller;
+    this.#live = live;
+    socket.once("close", () => this.#unregister?.());
+  }
+
+  /** Ends with that session from now on, whether something runs or not. */
+  belongTo(sessionId: string): void {
+    if (this.#unregister || this.socket.destroyed) return;
+    const cut = (reason: Reason) => this.cut(reason);
+    this.#unregister = this.#live.add({ sessionId, epoch: 0n, endsWith: "session", cut });
+  }
+
+  /** Nothing runs over it now. */
+  get isIdle(): boolean {
+    return this.#running.size === 0;
+  }
+
+  /** Begins something that a cut ends; call `end` when it is over. */
+  begin(): { abort: AbortController; end: () => void } {
+    const abort = new AbortController();
+    this.#running.add(abort);
+    if (this.#cutBecause) abort.abort(proxyError(this.#cutBecause));
+    return { abort, end: () => void this.#running.delete(abort) };
+  }
+
+  /** Ends what runs, then the connection. */
+  cut(reason: Reason): void {
+    if (this.#cutBecause) return;
+    this.#cutBecause = reason;
+    for (const abort of [...this.#running]) abort.abort(proxyError(reason));
+    if (this.#running.size === 0) this.socket.destroy();
+    else setTimeout(() => this.socket.destroy(), GRACE_MS).unref();
+  }
+}

@@ -1,0 +1,178 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import type { Logger } from "../../common/log/create-logger.ts";
+import type { Destination } from "../domain/canonical-url.ts";
+import { endingOf, openPassage } from "../domain/passage.ts";
+import { proxyError, type Reason, reasonOf } from "../domain/proxy-error.ts";
+import { UpstreamFailure } from "../upstream/upstream-failure.ts";
+import { type GitDoorDeps, passGit } from "./git/pass-git.ts";
+import type { HandConnection } from "./hand-connection.ts";
+import { intercept } from "./intercept.ts";
+import { type Egress, openEgress } from "./open-egress.ts";
+import { openTunnel } from "./open-tunnel.ts";
+import { type PassDeps, passRequest } from "./pass-request.ts";
+import { readAbsolute, readAuthority, readOrigin } from "./read-target.ts";
+import { refuseRequest, refuseSocket } from "./refuse-hand.ts";
+import type { SessionAuthorities } from "./session-authority.ts";
+
+/** What serving hands needs. */
+export interface HandDeps extends PassDeps, GitDoorDeps {
+  authorities: SessionAuthorities;
+  isDraining: () => boolean;
+  log: Logger;
+}
+
+/** Speaks HTTP/1.1 with hands. */
+export interface HandServer {
+  /** Takes a connection whose preamble has been read. */
+  take(connection: HandConnection): void;
+}
+
+/** A connection inside which requests go to one host only. */
+interface Inside {
+  connection: HandConnection;
+  destination: Destination;
+}
+
+const UNREAD: Record<string, Reason> = {
+  HPE_HEADER_OVERFLOW: "MESSAGE_TOO_LARGE",
+  HPE_INVALID_URL: "URL_NOT_CANONICAL",
+};
+const ACCEPTED = "HTTP/1.1 200 Connection established\r\n\r\n";
+
+/** Makes the forward proxy that hands see: http by absolute URL, https by CONNECT, and git below /git/. */
+export function createHandServer(deps: HandDeps): HandServer {
+  const outer = new WeakMap<Duplex, HandConnection>();
+  const inside = new WeakMap<Duplex, Inside>();
+  const fail = (error: unknown) => {
+    if (!GanglionError.is(error)) deps.log.error({ err: error }, "egress door failed");
+  };
+
+  const serve = (response: ServerResponse, work: Promise<void>) => {
+    work.catch((error: unknown) => {
+      fail(error);
+      refuseRequest(response, error);
+    });
+  };
+
+  const inner = makeServer((request, response) => {
+    const known = inside.get(request.socket);
+    if (!known) return void response.destroy();
+    const target = readOrigin(request, known.destination);
+    serve(response, passRequest(deps, { request, response, ...known, ...target }));
+  });
+  const front = makeServer((request, response) => {
+    const connection = outer.get(request.socket);
+    if (!connection) return void response.destroy();
+    if (deps.isDraining()) return refuseRequest(response, proxyError("DRAINING"));
+    const isGit = request.url?.startsWith("/git/") === true;
+    const work = isGit
+      ? passGit(deps, { request, response, connection })
+      : passRequest(deps, { request, response, connection, ...readAbsolute(request) });
+    serve(response, work);
+  });
+
+  front.on("connect", (request, socket: Duplex, head: Buffer) => {
+    const connection = outer.get(socket);
+    socket.on("error", () => socket.destroy());
+    if (!connection) return void socket.destroy();
+    if (deps.isDraining()) return refuseSocket(socket, proxyError("DRAINING"));
+    if (head.length > 0) socket.unshift(head);
+    openWay(request, socket, connection).catch((error: unknown) => {
+      fail(error);
+      refuseSocket(socket, error);
+    });
+  });
+
+  const openWay = async (request: IncomingMessage, socket: Duplex, connection: HandConnection) => {
+    const { destination, problem } = readAuthority(request);
+    const { abort, end } = connection.begin();
+    const { signal } = abort;
+    const onClose = () => abort.abort(new UpstreamFailure("cancelled"));
+    socket.once("close", onClose);
+    let egress: Egress | undefined;
+    try {
+      const target = `CONNECT ${request.url}`;
+      const asked = { connection, target, destination, problem, rawHeaders: [], takesCredentials: false };
+      egress = await openEgress(deps, asked);
+      signal.throwIfAborted();
+      if (egress.variables.length === 0) {
+        const accept = () => void socket.write(ACCEPTED);
+        await openTunnel({ socket, destination, egress, signal, accept });
+        return;
+      }
+      await egress.finish({ reason: "intercepted" });
+      const sessionId = egress.passages[0]?.access.sessionId ?? "";
+      socket.write(ACCEPTED);
+      const plain = await intercept(deps.authorities, { socket, sessionId, host: destination.host });
+      if (!plain) return;
+      inside.set(plain, { connection, destination });
+      inner.emit("connection", plain);
+    } catch (error) {
+      const known = explain(error, signal);
+      await egress?.finish({ reason: endingOf(known) }).catch(() => {});
+      throw known;
+    } finally {
+      socket.off("close", onClose);
+      end();
+    }
+  };
+
+  // What is no HTTP at all: a header with CR or NUL in it, two lengths, a head without end (cases A023, A030).
+  const onUnread = (error: NodeJS.ErrnoException, socket: Duplex) => {
+    const connection = outer.get(socket) ?? inside.get(socket)?.connection;
+    if (!connection || !error.code?.startsWith("HPE_")) return void socket.destroy();
+    denyUnread(deps, connection, proxyError(UNREAD[error.code] ?? "HEADER_FORBIDDEN")).then(
+      (told) => refuseSocket(socket, told),
+      fail,
+    );
+  };
+  front.on("clientError", onUnread);
+  inner.on("clientError", onUnread);
+
+  return {
+    take: (connection) => {
+      outer.set(connection.socket, connection);
+      front.emit("connection", connection.socket);
+    },
+  };
+}
+
+function makeServer(listener: (request: IncomingMessage, response: ServerResponse) => void): Server {
+  const server = createServer({ maxHeaderSize: 32_768, requireHostHeader: false }, listener);
+  server.maxHeadersCount = 200;
+  server.headersTimeout = 15_000;
+  // A body may be as large as it likes and take as long; a socket over which nothing comes is closed.
+  server.requestTimeout = 0;
+  server.keepAliveTimeout = 60_000;
+  server.timeout = 600_000;
+  return server;
+}
+
+/** Writes the denial of something that could not be read as a request; answers what the hand is told. */
+async function denyUnread(deps: HandDeps, connection: HandConnection, problem: Error): Promise<unknown> {
+  try {
+    await openPassage(deps, {
+      token: connection.token,
+      caller: connection.caller,
+      audience: "hand",
+      operation: "egress",
+      target: "unreadable request",
+      lookup: { kinds: [], urls: [], mcpServerName: "" },
+      choose: () => {
+        throw problem;
+      },
+    });
+  } catch (error) {
+    return error;
+  }
+  return problem;
+}
+
+function explain(error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted && reasonOf(signal.reason)) return signal.reason;
+  if (error instanceof UpstreamFailure && error.kind === "unreachable")
+    return proxyError("UPSTREAM_UNREACHABLE");
+  return error;
+}

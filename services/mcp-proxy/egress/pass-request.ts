@@ -1,0 +1,113 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Destination } from "../domain/canonical-url.ts";
+import { endingOf } from "../domain/passage.ts";
+import type { Secret } from "../domain/ports.ts";
+import { proxyError, reasonOf } from "../domain/proxy-error.ts";
+import type { UpstreamPools } from "../upstream/pools.ts";
+import { UpstreamFailure } from "../upstream/upstream-failure.ts";
+import type { HandConnection } from "./hand-connection.ts";
+import { type Egress, type EgressRules, openEgress } from "./open-egress.ts";
+import { outwardBody, outwardHeaders } from "./outward-request.ts";
+import { refuseRequest } from "./refuse-hand.ts";
+import { releaseToHand } from "./release-to-hand.ts";
+import { sendOutward } from "./send-outward.ts";
+
+/** What passing a request on needs. */
+export interface PassDeps extends EgressRules {
+  pools: UpstreamPools;
+}
+
+/** One request of a hand. */
+export interface HandRequest {
+  request: IncomingMessage;
+  response: ServerResponse;
+  connection: HandConnection;
+  destination: Destination;
+  /** Path and query as they are sent. */
+  path: string;
+  problem?: unknown;
+}
+
+/** Judges one request of a hand, passes it on with its placeholders replaced, and its answer back without the secrets. */
+export async function passRequest(deps: PassDeps, asked: HandRequest): Promise<void> {
+  const { request, response, connection, destination, path } = asked;
+  const { abort, end } = connection.begin();
+  const onClose = () => abort.abort(new UpstreamFailure("cancelled"));
+  response.once("close", onClose);
+  let egress: Egress | undefined;
+  try {
+    egress = await openEgress(deps, {
+      connection,
+      target: `${request.method} ${destination.origin}${path.split("?")[0]}`,
+      destination,
+      problem: asked.problem,
+      rawHeaders: request.rawHeaders,
+      takesCredentials: true,
+    });
+    await passOn(deps.pools, asked, egress, abort.signal);
+  } catch (error) {
+    const known = explain(error, abort.signal);
+    const reason = isGone(abort.signal) ? "cancelled" : endingOf(known);
+    // Without its outcome the request is closed by a recovery record; the hand hears of its own failure.
+    await egress?.finish({ reason }).catch(() => {});
+    refuseRequest(response, known);
+  } finally {
+    response.off("close", onClose);
+    end();
+  }
+}
+
+async function passOn(pools: UpstreamPools, asked: HandRequest, egress: Egress, signal: AbortSignal) {
+  const { request, response, destination, path } = asked;
+  const { passages, variables } = egress;
+  const secrets = await readSecrets(egress);
+  const address = egress.address();
+  const sent = variables.map((variable, i) => ({ ...variable, value: secrets[i]?.value ?? "" }));
+  const headers = outwardHeaders(request, sent);
+  const body = await outwardBody(request, sent);
+  signal.throwIfAborted();
+  const dispatched = { peerAddress: address.address, requestBytes: body.length ?? 0 };
+  await Promise.all(passages.map((passage) => passage.dispatch(dispatched)));
+  signal.throwIfAborted();
+  // Connections are shared within a session and a set of secrets only (case A029).
+  const versions = secrets.map(({ version }, i) => `${variables[i]?.credential.credentialId}.${version}`);
+  const key = `egress ${passages[0]?.access.sessionId} ${versions.join(" ")}`;
+  const answer = await sendOutward(pools.get(destination, address, key), {
+    path,
+    method: request.method ?? "GET",
+    headers: [...headers, ...body.headers],
+    body: body.content,
+    signal,
+  });
+  const redacted = sent.map(({ credential, value }) => ({ value, label: credential.credentialId }));
+  await releaseToHand({ answer, response, secrets: redacted, signal, finish: egress.finish });
+}
+
+async function readSecrets({ passages, variables }: Egress): Promise<Secret[]> {
+  if (variables.length === 0) return [];
+  try {
+    const secrets = await Promise.all(passages.map((passage) => passage.secret()));
+    return secrets.map((secret) => {
+      if (!secret) throw proxyError("CRED_MISSING");
+      return secret;
+    });
+  } catch (error) {
+    // Another brain took over in this very moment. The hand's token is as good as before: it may ask again.
+    if (reasonOf(error) === "TOKEN_STALE_EPOCH") throw proxyError("VAULT_UNAVAILABLE", { cause: error });
+    throw error;
+  }
+}
+
+function isGone({ reason }: AbortSignal): boolean {
+  return reason instanceof UpstreamFailure && reason.kind === "cancelled";
+}
+
+/** What a failure means to the hand. */
+function explain(error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted && !(signal.reason instanceof UpstreamFailure)) return signal.reason;
+  if (!(error instanceof UpstreamFailure)) return error;
+  if (error.kind === "unreachable") return proxyError("UPSTREAM_UNREACHABLE");
+  if (error.kind === "timeout") return proxyError("UPSTREAM_TIMEOUT");
+  if (error.kind === "too_large") return proxyError("MESSAGE_TOO_LARGE");
+  return proxyError("UPSTREAM_MALFORMED");
+}
