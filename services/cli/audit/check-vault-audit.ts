@@ -72,8 +72,9 @@ export class VaultAuditCheck {
         this.#findings.add("vault", `record ${record.sequence} ${why}`, record.sequence);
       }
     }
+    // A decision is durable before its read: whatever was read before the log's end has one in it.
     for (const { id, at, credentialId, sessionId } of this.#reads.values()) {
-      if (this.#named.has(id) || at < this.#logFrom - SKEW_MS || at > this.#logTo - SKEW_MS) continue;
+      if (this.#named.has(id) || at < this.#logFrom - SKEW_MS || at > this.#logTo) continue;
       const cutOff = this.#cutOff.get(credentialId) ?? [];
       const isCutOff = cutOff.some(
         (cut) => cut.sessionId === sessionId && at >= cut.from - SKEW_MS && at <= cut.to + SKEW_MS,
