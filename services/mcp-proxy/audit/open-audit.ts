@@ -54,6 +54,7 @@ export interface Audit {
 }
 
 const KEYS_MS = 3_600_000;
+const RECOVER_MS = 30_000;
 
 /** Opens the audit log: ledger, the folder beside it, checkpoints, ends of sessions. */
 export async function openAudit(options: AuditOptions): Promise<Audit> {
@@ -61,7 +62,15 @@ export async function openAudit(options: AuditOptions): Promise<Audit> {
   const trouble = (message: string) => (error: unknown) => log.warn({ err: error }, message);
   const store = createCheckpointStore(pool);
   const { logId } = await store.head();
-  const keys = await options.openKeys(logId);
+  const ring = await options.openKeys(logId);
+  const keys: AuditKeys = {
+    ...ring,
+    reload: async () => {
+      const before = ring.all().length;
+      await ring.reload();
+      if (ring.all().length !== before) await publishKeys();
+    },
+  };
   const sink: RecordSink | undefined =
     folder === undefined
       ? undefined
@@ -104,19 +113,25 @@ export async function openAudit(options: AuditOptions): Promise<Audit> {
   });
   let ends: SessionEnds | undefined;
 
-  const publishKeys = async () => {
+  /** Whoever has taken a key into use has said so before: in the log, and beside it. */
+  async function publishKeys() {
     const known = await knownKeys(pool);
-    for (const { keyId } of keys.all()) {
+    for (const { keyId } of ring.all()) {
       if (!known.has(keyId)) await ledger.write({ ...blankRecord("key_change"), detail: keyId });
     }
-    if (folder !== undefined) await writeKeyFile(folder, writer.instance, keyFile(logId, keys.all()));
+    if (folder !== undefined) await writeKeyFile(folder, writer.instance, keyFile(logId, ring.all()));
+  }
+  const recover = async () => {
+    const recovered = await recoverOpenRequests(pool, writer);
+    await keep(recovered);
+    if (recovered.length > 0)
+      log.warn({ requests: recovered.length }, "closed requests that a dead process left open");
   };
-  const renewKeys = async () => {
-    await keys.reload();
-    await publishKeys();
-  };
-  const timer = setInterval(() => void renewKeys().catch(trouble("keys could not be renewed")), KEYS_MS);
-  timer.unref();
+  const timers = [
+    setInterval(() => void keys.reload().catch(trouble("keys could not be renewed")), KEYS_MS),
+    setInterval(() => void recover().catch(trouble("dead processes were not looked for")), RECOVER_MS),
+  ];
+  for (const timer of timers) timer.unref();
 
   return {
     logId,
@@ -129,10 +144,7 @@ export async function openAudit(options: AuditOptions): Promise<Audit> {
       const detail = `${options.build}, sinks ${folder === undefined ? "database" : sinks}`;
       await ledger.write({ ...blankRecord("log_open"), policy_digest: policyDigest, detail });
       await publishKeys();
-      const recovered = await recoverOpenRequests(pool, writer);
-      await keep(recovered);
-      if (recovered.length > 0)
-        log.warn({ requests: recovered.length }, "closed requests that a dead process left open");
+      await recover();
       ends = startSessionEnds({
         pool,
         writer,
@@ -144,7 +156,7 @@ export async function openAudit(options: AuditOptions): Promise<Audit> {
     },
     wake: () => ends?.wake(),
     close: async () => {
-      clearInterval(timer);
+      for (const timer of timers) clearInterval(timer);
       leftOpen.close();
       await ends?.close();
       await ledger.write(blankRecord("log_close")).catch(trouble("the audit log could not be closed"));

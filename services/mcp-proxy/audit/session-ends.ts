@@ -31,7 +31,7 @@ const WRITE = {
   text: "SELECT w.sequence, w.line FROM proxy.write_session_ends($1, $2, $3) w ORDER BY w.ordinal",
 };
 /** Also what no notification told of is found; a session with an open request is waited for. */
-const POLL_MS = 1000;
+const POLL_MS = 2000;
 const MOST = 64;
 
 /** Starts writing the session_end of sessions that ended, each once, whichever replica comes first. */
