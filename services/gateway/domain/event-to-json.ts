@@ -116,6 +116,7 @@ function fieldsOf(body: Body): Json | undefined {
           message: body.value.message,
           retry_status: { type: RETRY_STATUSES[body.value.retryStatus] ?? "exhausted" },
           ...(body.value.mcpServerName ? { mcp_server_name: body.value.mcpServerName } : {}),
+          ...(body.value.repositoryUrl ? { repository_url: body.value.repositoryUrl } : {}),
         },
       };
     case "spanModelRequestEnd":

@@ -2,6 +2,7 @@ import type { Agent } from "../../gen/ganglion/agent/v1/agent_service.ts";
 import type { Environment } from "../../gen/ganglion/agent/v1/environment_service.ts";
 import type { Session } from "../../gen/ganglion/session/v1/session_service.ts";
 import type { ModelUsage } from "../../gen/ganglion/types/v1/content.ts";
+import type { Repository } from "../../gen/ganglion/types/v1/repository.ts";
 import { budgetToJson, listCostToJson } from "./money.ts";
 import { RawJson } from "./raw-json.ts";
 import { toRfc3339 } from "./timestamps.ts";
@@ -50,7 +51,7 @@ export function sessionToJson(session: Session, now: Date): Json {
     metadata: session.metadata,
     agent: new RawJson(session.agentJson),
     environment_id: session.environmentId,
-    resources: [],
+    resources: session.repositories.map((repository) => repositoryToJson(repository, session)),
     vault_ids: session.vaultIds,
     budget: budgetToJson(session.budget),
     outcome_evaluations: [],
@@ -67,6 +68,21 @@ export function sessionToJson(session: Session, now: Date): Json {
     updated_at: toRfc3339(session.updateTime),
     archived_at: toRfc3339(session.archiveTime),
     deployment_id: null,
+  };
+}
+
+/** A repository as the REST API shows it; whether there is a token for it is not told. */
+function repositoryToJson({ id, url, mountPath, checkout }: Repository, { createTime }: Session): Json {
+  const made = toRfc3339(createTime);
+  return {
+    id,
+    type: "github_repository",
+    url,
+    mount_path: mountPath,
+    ...(checkout?.$case === "branch" ? { checkout: { type: "branch", name: checkout.value } } : {}),
+    ...(checkout?.$case === "commit" ? { checkout: { type: "commit", sha: checkout.value } } : {}),
+    created_at: made,
+    updated_at: made,
   };
 }
 

@@ -7,6 +7,7 @@ import { eventsFromJson } from "./event-from-json.ts";
 import { budgetFromJson } from "./money.ts";
 import { flagOf, limitOf, one, orderOf, type Query, wholeOf } from "./page-query.ts";
 import { asObject, invalid, notYet, optionalText, refuseUnknown, requiredText } from "./refuse.ts";
+import { type RepositoryToken, resourcesFromJson } from "./repositories-from-json.ts";
 import { fromRfc3339, justAfter } from "./timestamps.ts";
 
 const CREATE_KEYS = [
@@ -40,18 +41,18 @@ export const SESSION_LIST_KEYS = [
 ];
 
 /**
- * createSessionRequest reads the body of POST /v1/sessions. The request's id makes a repeated call to the session
+ * createSessionRequest reads the body of POST /v1/sessions, and the tokens of its repositories beside it. The request's id makes a repeated call to the session
  * service, after an answer that got lost, one session.
  */
 export function createSessionRequest(
   body: Record<string, unknown>,
   requestId: string,
   mintId: () => string,
-): CreateSessionRequest {
+): { request: CreateSessionRequest; tokens: RepositoryToken[] } {
   refuseUnknown(body, CREATE_KEYS);
-  if (hasItems(body.resources)) throw notYet("resources");
+  const { repositories, tokens } = resourcesFromJson(body.resources);
   const agent = readAgent(body.agent);
-  return {
+  const request = {
     requestId,
     ...agent,
     environmentId: requiredText(body.environment_id, "environment_id"),
@@ -63,9 +64,10 @@ export function createSessionRequest(
       : [],
     workspaceId: "",
     budget: isGiven(body.budget) ? budgetFromJson(body.budget) : undefined,
-    repositories: [],
+    repositories,
     ownVaultId: "",
   };
+  return { request, tokens };
 }
 
 /** updateSessionRequest reads the body of POST /v1/sessions/{id}. */

@@ -10,16 +10,28 @@ import {
   updateSessionRequest,
 } from "../domain/session-request.ts";
 import { answer } from "./answer.ts";
+import { archiveOwnVault, makeOwnVault, removeOwnVault } from "./own-vault.ts";
 import { readBody } from "./read-body.ts";
 import type { RestDeps, RestVariables } from "./rest-deps.ts";
 
 /** sessionRoutes adds /v1/sessions. */
-export function sessionRoutes(app: Hono<{ Variables: RestVariables }>, { sessions }: RestDeps): void {
+export function sessionRoutes(app: Hono<{ Variables: RestVariables }>, deps: RestDeps): void {
+  const { sessions } = deps;
   const show = (session: Session | undefined) => sessionToJson(session as Session, new Date());
 
   app.post("/v1/sessions", async (c) => {
-    const request = createSessionRequest(await readBody(c), c.get("requestId"), () => newId("sevt"));
-    return answer(c, show((await sessions.createSession(request, c.get("call"))).session));
+    const mintId = () => newId("sevt");
+    const { request, tokens } = createSessionRequest(await readBody(c), c.get("requestId"), mintId);
+    const ownVaultId = await makeOwnVault(deps, c, tokens);
+    try {
+      return answer(
+        c,
+        show((await sessions.createSession({ ...request, ownVaultId }, c.get("call"))).session),
+      );
+    } catch (error) {
+      await removeOwnVault(deps, c, ownVaultId);
+      throw error;
+    }
   });
 
   app.get("/v1/sessions", async (c) => {
@@ -43,13 +55,16 @@ export function sessionRoutes(app: Hono<{ Variables: RestVariables }>, { session
   });
 
   app.post("/v1/sessions/:id/archive", async (c) => {
-    const request = { sessionId: c.req.param("id") };
-    return answer(c, show((await sessions.archiveSession(request, c.get("call"))).session));
+    const { session } = await sessions.archiveSession({ sessionId: c.req.param("id") }, c.get("call"));
+    await archiveOwnVault(deps, c, session?.ownVaultId ?? "");
+    return answer(c, show(session));
   });
 
   app.delete("/v1/sessions/:id", async (c) => {
     const sessionId = c.req.param("id");
+    const { session } = await sessions.getSession({ sessionId }, c.get("call"));
     await sessions.deleteSession({ sessionId }, c.get("call"));
+    await archiveOwnVault(deps, c, session?.ownVaultId ?? "");
     return answer(c, { id: sessionId, type: "session_deleted" });
   });
 }

@@ -103,7 +103,7 @@ describe("what the REST API says and reads", () => {
   });
 
   it("takes a session's request apart and refuses by name what is not there yet", () => {
-    const wanted = createSessionRequest(
+    const { request: wanted } = createSessionRequest(
       {
         agent: { type: "agent", id: "agent_1", version: 3 },
         environment_id: "env_1",
@@ -118,8 +118,17 @@ describe("what the REST API says and reads", () => {
       ["agent_1", 3, ["vlt_1"], ""],
     );
     const base = { agent: "agent_1", environment_id: "env_1" };
+    const repository = { type: "github_repository", url: "https://git.example/a/b" };
     for (const [more, message] of [
-      [{ resources: [{ type: "file" }] }, /resources: not supported/],
+      [{ resources: [{ type: "file" }] }, /resources\[0\].type file: not supported/],
+      [{ resources: [{ type: "folder" }] }, /resources\[0\].type: must be github_repository/],
+      [{ resources: [{ type: "github_repository" }] }, /resources\[0\].url: is required/],
+      [{ resources: [{ ...repository, token: "x" }] }, /resources\[0\].token: is not known/],
+      [{ resources: [{ ...repository, checkout: { type: "tag", name: "v1" } }] }, /checkout.type: must be/],
+      [
+        { resources: [{ ...repository, authorization_token: "s h o r t\n" }] },
+        /authorization_token: must be/,
+      ],
       [{ budget: { type: "limit" } }, /budget.max_list_cost: must be an object/],
       [{ budget: { type: "limit", max_list_cost: { amount: 25, currency: "USD" } } }, /max_list_cost.amount/],
       [

@@ -1,0 +1,65 @@
+import { randomUUID } from "node:crypto";
+import { sealPurposes } from "../../common/seal/seal-purposes.ts";
+import { sealSecret } from "../../common/seal/seal-secret.ts";
+import type { RepositoryToken } from "../domain/repositories-from-json.ts";
+import type { RestContext, RestDeps } from "./rest-deps.ts";
+
+const NAME = "Tokens of one session's repositories";
+
+/**
+ * makeOwnVault stores the tokens of a session's repositories in a vault of the session's own, each sealed to mcp-proxy
+ * first, and returns the vault's id; "" when there are none. A vault that cannot be filled is removed again.
+ */
+export async function makeOwnVault(
+  { vaults, log }: RestDeps,
+  c: RestContext,
+  tokens: readonly RepositoryToken[],
+): Promise<string> {
+  if (tokens.length === 0) return "";
+  const call = c.get("call");
+  const request = { requestId: c.get("requestId"), displayName: NAME, metadata: {}, workspaceId: "" };
+  const vaultId = (await vaults.createVault(request, call)).vault?.id ?? "";
+  try {
+    const key = await vaults.getSealingKey({}, call);
+    for (const { url, token } of tokens) {
+      const auth = { $case: "staticBearer" as const, value: { mcpServerUrl: url } };
+      const secret = await sealSecret(key, sealPurposes(vaultId, auth).secret, token);
+      const named = { requestId: randomUUID(), vaultId, displayName: "", metadata: {}, auth };
+      await vaults.createCredential(
+        { ...named, secret, refreshToken: undefined, clientSecret: undefined },
+        call,
+      );
+    }
+    return vaultId;
+  } catch (error) {
+    await removeOwnVault({ vaults, log }, c, vaultId);
+    throw error;
+  }
+}
+
+/** removeOwnVault removes the vault of a session that was not made. */
+export async function removeOwnVault(
+  { vaults, log }: Pick<RestDeps, "vaults" | "log">,
+  c: RestContext,
+  vaultId: string,
+): Promise<void> {
+  if (vaultId === "") return;
+  await vaults.deleteVault({ vaultId }, c.get("call")).catch((error: unknown) => {
+    log.warn({ err: error, vault_id: vaultId }, "the vault of a session that was not made is left");
+  });
+}
+
+/**
+ * archiveOwnVault makes the tokens unusable for good when their session has ended. The session's binding has ended
+ * already, so nothing depends on it: a failure leaves a vault that its owner sees in the list.
+ */
+export async function archiveOwnVault(
+  { vaults, log }: Pick<RestDeps, "vaults" | "log">,
+  c: RestContext,
+  vaultId: string,
+): Promise<void> {
+  if (vaultId === "") return;
+  await vaults.archiveVault({ vaultId }, c.get("call")).catch((error: unknown) => {
+    log.warn({ err: error, vault_id: vaultId }, "the vault of a session that has ended is not archived");
+  });
+}
