@@ -221,7 +221,7 @@ function targetOf(error: Error, target: string): string {
 /** The word for an outcome record that an error stands for. */
 export function endingOf(error: unknown): string {
   const reason = reasonOf(error);
-  if (reason === "UPSTREAM_REDIRECT") return "redirect_refused";
+  if (reason === "UPSTREAM_REDIRECT" || reason === "GIT_REDIRECT") return "redirect_refused";
   if (reason === "MESSAGE_TOO_LARGE") return "too_large";
   if (reason === "UPSTREAM_TIMEOUT") return "timeout";
   if (reason) return reason.toLowerCase();
