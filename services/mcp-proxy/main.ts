@@ -280,7 +280,6 @@ async function start(): Promise<void> {
         wait: (ms, signal) => sleep(ms, undefined, { signal }),
       }),
       toolPinService({ pins, ledger, mac }),
-      toolPinService({ pins, ledger, mac }),
       auditService({ pool, audit, wait: (ms, signal) => sleep(ms, undefined, { signal }) }),
     ].map((served) => recordTampering(served, ledger)),
     readiness: async () => [
