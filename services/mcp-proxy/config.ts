@@ -11,6 +11,8 @@ import {
   url,
 } from "../common/config/fields.ts";
 
+import { SHIPPED_POLICY } from "./policy/policy-file.ts";
+
 /** Settings of mcp-proxy. Its logins come on the bootstrap descriptor, never here. */
 export const fields = {
   ...commonFields,
@@ -44,6 +46,10 @@ export const fields = {
     "strict: a call goes on when database and folder have its record; any: the folder follows",
     ["strict", "any"],
     "strict",
+  ),
+  GANGLION_POLICY_FILE: path(
+    "the operator's policy; watched, and never replaced by a bad one",
+    SHIPPED_POLICY,
   ),
   GANGLION_UPSTREAM_CA_FILE: optional(path("PEM authorities trusted for upstreams beside the public ones")),
 };

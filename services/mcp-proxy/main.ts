@@ -6,6 +6,7 @@ import { readBootstrap } from "../common/config/read-bootstrap.ts";
 import { createClient } from "../common/grpc/create-client.ts";
 import { startServer } from "../common/grpc/start-server.ts";
 import { createLogger } from "../common/log/create-logger.ts";
+import { PolicyInvalid } from "../common/policy/read-policy.ts";
 import { createMetrics } from "../common/telemetry/metrics.ts";
 import { createTracing } from "../common/telemetry/tracing.ts";
 import { TlsBundle } from "../common/tls/tls-bundle.ts";
@@ -17,6 +18,7 @@ import { fields, listOf } from "./config.ts";
 import type { Run } from "./domain/call-mcp-tool.ts";
 import { parseDestination } from "./domain/canonical-url.ts";
 import type { ModelUpstream } from "./domain/choose-model.ts";
+import { isListed } from "./domain/destination-policy.ts";
 import { LiveSessions } from "./domain/live-sessions.ts";
 import { createVaults } from "./domain/manage-vaults.ts";
 import { createPlaceholders } from "./domain/placeholder.ts";
@@ -24,8 +26,9 @@ import { purgeRetired } from "./domain/retire-credentials.ts";
 import { createRowMac } from "./domain/row-mac.ts";
 import { serveEgressDoor } from "./egress/serve-egress-door.ts";
 import { createSessionAuthorities } from "./egress/session-authority.ts";
-import { tryNothing } from "./domain/validate-credential.ts";
 import { serveModelDoor } from "./http/serve-model-door.ts";
+import { openPolicyFile, type PolicyFile } from "./policy/policy-file.ts";
+import { watchPolicy } from "./policy/watch-policy.ts";
 import { auditService } from "./rpc/audit-service.ts";
 import { bindingService } from "./rpc/binding-service.ts";
 import { decodeCall, encodeCall } from "./rpc/call-codec.ts";
@@ -38,6 +41,7 @@ import { createCallStore } from "./store/call-store.ts";
 import { connectionConfig, createPool } from "./store/connect.ts";
 import { createCredentialStore } from "./store/credential-store.ts";
 import { watchFences } from "./store/fence-watch.ts";
+import { createAuthorizationStore, createRenewalStore } from "./store/oauth-store.ts";
 import { beat } from "./store/replica-store.ts";
 import { createToolPinStore } from "./store/tool-pin-store.ts";
 import { listVariables } from "./store/variable-store.ts";
@@ -46,19 +50,23 @@ import { createVaultTokenStore } from "./store/vault-token-store.ts";
 import { findUsedVaults } from "./store/warm.ts";
 import { createControlPlane } from "./upstream/control-plane.ts";
 import { createLazyMcpCaller } from "./upstream/lazy-mcp-caller.ts";
+import { openOauth } from "./upstream/oauth/open-oauth.ts";
 import { createPools } from "./upstream/pools.ts";
 import { createResolver } from "./upstream/resolver.ts";
+import { openKeyRing } from "./vault/checkpoint-keys.ts";
+import { createOauthDocuments } from "./vault/oauth-documents.ts";
 import { openVault, WrongPrivileges } from "./vault/open-vault.ts";
 import { BootstrapCompromised } from "./vault/proxy-login.ts";
 import { startRevocationWorker } from "./vault/revocation-worker.ts";
 import { createSecretReader } from "./vault/secret-reader.ts";
-import { openKeyRing } from "./vault/checkpoint-keys.ts";
 import { createSecretWriter } from "./vault/secret-writer.ts";
 import { createSessionTokens } from "./vault/session-tokens.ts";
 
 /** sysexits: try again later (with a new login); and: not allowed, which no restart cures. */
 const EXIT_RETRY = 75;
 const EXIT_NOT_ALLOWED = 77;
+/** The settings are wrong, as loadConfig says it. */
+const EXIT_CONFIG = 78;
 const BEAT_MS = 3000;
 const FORGET_MS = 600_000;
 const PURGE_MS = 15_000;
@@ -69,6 +77,9 @@ const writer = { instance: config.GANGLION_INSTANCE, bootId: randomUUID() };
 const log = createLogger({ service: "mcp-proxy", instance: writer.instance }, config.GANGLION_LOG_LEVEL);
 const warn = (message: string) => (error: unknown) => log.warn({ err: error }, message);
 const timers: NodeJS.Timeout[] = [];
+const insideHosts = listOf(config.GANGLION_PROXY_ALLOW_HTTP_HOSTS).map(withoutBrackets);
+// Before the login is used, which can be done only once.
+const bound = openPolicy();
 
 try {
   await start();
@@ -127,7 +138,8 @@ async function start(): Promise<void> {
   });
   const { ledger } = audit;
   const calls = createCallStore(pool, writer);
-  await audit.begin();
+  await audit.begin(bound.digest);
+  const stopPolicy = watchPolicy(bound, { ledger, log });
   timers.push(
     setInterval(() => void calls.forgetEnded().catch(warn("the journal could not be cleaned")), FORGET_MS),
   );
@@ -162,7 +174,6 @@ async function start(): Promise<void> {
   const operatorHosts = upstreams.flatMap(({ name, destination }) =>
     name === "scripted" || destination.scheme === "http" ? [`${destination.host}:${destination.port}`] : [],
   );
-  const insideHosts = listOf(config.GANGLION_PROXY_ALLOW_HTTP_HOSTS).map(withoutBrackets);
   const { isControlPlane } = controlPlane;
   const resolve = createResolver({
     allowHttpHosts: new Set([...insideHosts, ...operatorHosts]),
@@ -175,7 +186,15 @@ async function start(): Promise<void> {
   const mcp = createLazyMcpCaller(pools);
   const live = new LiveSessions();
   const running = new Map<string, Run>();
-  const passage = { access: createAccessStore(pool), ledger, secrets, mac };
+  const oauth = openOauth({
+    ...{ ledger, bound, resolve, pools, secrets, mac, macKey: keys.macKey },
+    documents: createOauthDocuments({
+      ...{ client, mount, loginToken: login.token, tokens, replica: writer.instance },
+    }),
+    renewals: createRenewalStore(pool, writer),
+    authorizations: createAuthorizationStore(pool),
+  });
+  const passage = { access: createAccessStore(pool), ledger, secrets: oauth.secrets, mac, bound };
   const pins = createToolPinStore(pool);
 
   const fences = watchFences({
@@ -264,13 +283,15 @@ async function start(): Promise<void> {
         mac,
         sealingKey: keys.sealingKey,
         modelUrls: upstreams.map(({ destination }) => destination.url),
-        validate: tryNothing,
+        validate: oauth.validate,
+        authorizations: oauth.authorizations,
         onPurgeFailed: warn("a secret could not be removed from Vault, trying again"),
       }),
       mcpProxyService({
         ...passage,
         mcp,
         pins,
+        renewals: oauth.renewals,
         resolve,
         journal: calls,
         live,
@@ -297,11 +318,17 @@ async function start(): Promise<void> {
         Promise.allSettled([...running.values()].map((run) => run.promise)),
         sleep(config.GANGLION_DRAIN_GRACE_MS, undefined, { ref: false }),
       ]);
+      await Promise.race([
+        oauth.renewals.settled(),
+        sleep(config.GANGLION_DRAIN_GRACE_MS, undefined, { ref: false }),
+      ]);
       for (const timer of timers) clearInterval(timer);
+      stopPolicy();
       await fences.close();
       await vaultTokenStore.queueOwn().catch(warn("own Vault tokens could not be queued"));
       await revocations.drain();
       await revocations.close();
+      await audit.close();
       await mcp.close();
       await pools.close();
       login.close();
@@ -320,7 +347,17 @@ async function start(): Promise<void> {
     setTimeout(stop, 5000).unref();
     server.drain().then(stop, stop);
   };
-      await audit.close();
+}
+
+function openPolicy(): PolicyFile {
+  try {
+    const inside = { allowHttpHosts: new Set(insideHosts) };
+    return openPolicyFile(config.GANGLION_POLICY_FILE, (destination) => isListed(destination, inside));
+  } catch (error) {
+    const problems = error instanceof PolicyInvalid ? error.problems : ["it cannot be read"];
+    log.fatal({ setting: "GANGLION_POLICY_FILE", problems }, "there is no valid policy");
+    process.exit(EXIT_CONFIG);
+  }
 }
 
 function modelUpstreams(): ModelUpstream[] {

@@ -3,9 +3,10 @@ import { admitTools, refusePending } from "./admit-tools.ts";
 import type { Destination } from "./canonical-url.ts";
 import { chooseMcpServer } from "./choose-mcp.ts";
 import { MCP_KINDS } from "./credential-config.ts";
-import { failureError, type McpDeps } from "./list-mcp-tools.ts";
+import { failureError, isTokenRefused, type McpDeps } from "./list-mcp-tools.ts";
 import type { LiveSessions } from "./live-sessions.ts";
 import type { McpTool } from "./mcp-caller.ts";
+import { renewAfterRefusal } from "./oauth/renewals.ts";
 import { endingOf, openPassage, type Passage } from "./passage.ts";
 import type { CallJournal, JournalEntry } from "./ports.ts";
 import { proxyError } from "./proxy-error.ts";
@@ -82,19 +83,7 @@ export async function callMcpTool(
     .update(JSON.stringify([call.serverName, call.name]))
     .update(call.inputJson)
     .digest();
-  const passage = await openPassage(deps, {
-    token: call.token,
-    caller: call.caller,
-    operation: "mcp_call_tool",
-    target: call.name,
-    callKey: call.key,
-    claimDigest: digest,
-    lookup: { kinds: MCP_KINDS, urls: [], mcpServerName: call.serverName, pinnedTool: call.name },
-    choose: (access) => {
-      refusePending(access.toolPins);
-      return chooseMcpServer(access, call.serverName);
-    },
-  });
+  const passage = await openCall(deps, call, digest);
   if (call.acknowledgedKeys.length > 0) {
     // Only ever a matter of space: whoever asks need not wait for it, and it may fail.
     deps.journal.forget(passage.access.sessionId, call.acknowledgedKeys).catch(() => {});
@@ -106,6 +95,23 @@ export async function callMcpTool(
     await passage.finish({ reason: endingOf(error) });
     throw error;
   }
+}
+
+/** Asks for a call to be let through, and for its key. */
+function openCall(deps: ToolCallDeps, call: ToolCall, digest: Buffer): Promise<Passage> {
+  return openPassage(deps, {
+    token: call.token,
+    caller: call.caller,
+    operation: "mcp_call_tool",
+    target: call.name,
+    callKey: call.key,
+    claimDigest: digest,
+    lookup: { kinds: MCP_KINDS, urls: [], mcpServerName: call.serverName, pinnedTool: call.name },
+    choose: (access, ask) => {
+      refusePending(access.toolPins);
+      return chooseMcpServer(access, call.serverName, ask);
+    },
+  });
 }
 
 async function settleKnownKey(
@@ -178,11 +184,33 @@ function runAndWait(
 ): Promise<Answered> {
   const key = runKey(passage.access.sessionId, call.key);
   const cancelled = new AbortController();
-  const promise = runOnce(deps, call, passage, cancelled.signal).finally(() => deps.running.delete(key));
+  const promise = runRenewing(deps, call, passage, cancelled.signal).finally(() => deps.running.delete(key));
   // The one who asked may be gone by then.
   promise.catch(() => {});
   deps.running.set(key, { promise, cancel: () => cancelled.abort() });
   return untilAborted(promise, signal);
+}
+
+/** Runs a call and, when the server refused an OAuth token that could be renewed, once more: the tool has not run. */
+async function runRenewing(
+  deps: ToolCallDeps,
+  call: ToolCall,
+  passage: Passage,
+  signal: AbortSignal,
+): Promise<Answered> {
+  const seen = { version: 0n };
+  try {
+    return await runOnce(deps, call, passage, signal, seen);
+  } catch (error) {
+    if (!isTokenRefused(error)) throw error;
+    const { access, credential } = passage;
+    if (!(await renewAfterRefusal(deps.renewals, access, credential, seen.version))) throw error;
+    // A second try is a second request: with its own decision, and the token asked about again.
+    const again = await openCall(deps, call, passage.claim?.requestDigest as Buffer);
+    if (again.isClaimed) return runOnce(deps, call, again, signal, seen);
+    await again.finish({ reason: "upstream_unauthorized" });
+    throw error;
+  }
 }
 
 async function runOnce(
@@ -190,6 +218,7 @@ async function runOnce(
   call: ToolCall,
   passage: Passage,
   signal: AbortSignal,
+  seen: { version: bigint },
 ): Promise<Answered> {
   const startedAt = Date.now();
   const { access, credential, requestId } = passage;
@@ -203,6 +232,7 @@ async function runOnce(
   });
   try {
     const [secret, address] = await Promise.all([passage.secret(), deps.resolve(destination)]);
+    seen.version = secret?.version ?? 0n;
     const target = { access, serverName: call.serverName, destination, address, credential, secret };
     if (signal.aborted) throw proxyError("UPSTREAM_UNREACHABLE");
     const sent = {

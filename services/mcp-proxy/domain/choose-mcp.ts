@@ -1,12 +1,14 @@
 import type { AccessRow, CredentialRow } from "./access.ts";
+import type { BoundQuestion } from "./bound.ts";
 import { type Destination, parseDestination } from "./canonical-url.ts";
 import { MCP_KINDS } from "./credential-config.ts";
 import { proxyError } from "./proxy-error.ts";
 
-/** Finds the MCP server that a session's agent names, and the credential for it, if there is one. */
+/** Finds the MCP server that a session's agent names, within the operator's policy, and its credential if there is one. */
 export function chooseMcpServer(
   access: AccessRow,
   serverName: string,
+  ask: (question: BoundQuestion) => void,
 ): { destination: Destination; credential: CredentialRow | undefined } {
   const server = access.mcpServers.find(({ name }) => name === serverName);
   if (!server) {
@@ -14,6 +16,7 @@ export function chooseMcpServer(
   }
   const destination = parseDestination(server.url);
   if (!destination || destination.url !== server.url) throw proxyError("URL_NOT_CANONICAL");
+  ask({ door: "mcp", destination });
   const credential = access.credentials.find(
     ({ kind, url }) => MCP_KINDS.includes(kind) && url === destination.url,
   );

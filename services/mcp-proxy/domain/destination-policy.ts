@@ -42,6 +42,10 @@ export function judgeAddresses(
   return addresses.length === 0 ? "UPSTREAM_UNREACHABLE" : undefined;
 }
 
-function isListed({ host, port }: Destination, { allowHttpHosts }: DestinationPolicy): boolean {
+/** True for a destination that the operator lists as one of its own network. */
+export function isListed(
+  { host, port }: Destination,
+  { allowHttpHosts }: Pick<DestinationPolicy, "allowHttpHosts">,
+): boolean {
   return allowHttpHosts.has(host) || allowHttpHosts.has(`${host}:${port}`);
 }

@@ -4,21 +4,49 @@ import { chooseMcpServer } from "./choose-mcp.ts";
 import { MCP_KINDS } from "./credential-config.ts";
 import type { ResolvedAddress } from "./destination-policy.ts";
 import type { McpCaller, McpFailureKind, McpTool } from "./mcp-caller.ts";
-import { endingOf, openPassage, type PassageDeps } from "./passage.ts";
-import { proxyError, type Reason } from "./proxy-error.ts";
+import { type Renewals, renewAfterRefusal } from "./oauth/renewals.ts";
+import { endingOf, openPassage, type Passage, type PassageDeps } from "./passage.ts";
+import { proxyError, type Reason, reasonOf } from "./proxy-error.ts";
 
 /** What calls to MCP servers need. */
 export interface McpDeps extends PassageDeps, PinDeps {
   mcp: McpCaller;
   resolve: (destination: Destination) => Promise<ResolvedAddress>;
+  renewals: Renewals;
 }
 
-/** Lists the tools of one server of the session's agent. */
-export async function listMcpTools(
+/** Which server's tools are asked for, and by whom. */
+interface AskedList {
+  token: string | undefined;
+  caller: string;
+  serverName: string;
+}
+
+/** What a list came to. */
+interface Listed {
+  requestId: string;
+  tools: McpTool[];
+}
+
+/** Lists the tools of one server of the session's agent; once more when an OAuth token was refused that could be renewed. */
+export async function listMcpTools(deps: McpDeps, asked: AskedList, signal: AbortSignal): Promise<Listed> {
+  const seen: { passage?: Passage; version: bigint } = { version: 0n };
+  try {
+    return await listOnce(deps, asked, signal, seen);
+  } catch (error) {
+    const { passage, version } = seen;
+    if (!passage || !isTokenRefused(error)) throw error;
+    if (!(await renewAfterRefusal(deps.renewals, passage.access, passage.credential, version))) throw error;
+    return listOnce(deps, asked, signal, seen);
+  }
+}
+
+async function listOnce(
   deps: McpDeps,
-  asked: { token: string | undefined; caller: string; serverName: string },
+  asked: AskedList,
   signal: AbortSignal,
-): Promise<{ requestId: string; tools: McpTool[] }> {
+  seen: { passage?: Passage; version: bigint },
+): Promise<Listed> {
   const { token, caller, serverName } = asked;
   const passage = await openPassage(deps, {
     token,
@@ -26,15 +54,17 @@ export async function listMcpTools(
     operation: "mcp_list_tools",
     target: serverName,
     lookup: { kinds: MCP_KINDS, urls: [], mcpServerName: serverName, pinnedTool: null },
-    choose: (access) => {
+    choose: (access, ask) => {
       refusePending(access.toolPins);
-      return chooseMcpServer(access, serverName);
+      return chooseMcpServer(access, serverName, ask);
     },
   });
   const { requestId, access, credential } = passage;
   const destination = passage.destination as Destination;
+  seen.passage = passage;
   try {
     const [secret, address] = await Promise.all([passage.secret(), deps.resolve(destination)]);
+    seen.version = secret?.version ?? 0n;
     await passage.dispatch({ peerAddress: address.address, requestBytes: 0 });
     const target = { access, serverName, destination, address, credential, secret };
     const outcome = await deps.mcp.listTools(target, signal);
@@ -67,6 +97,11 @@ const REASONS: Record<McpFailureKind, Reason> = {
 export function failureError(failure: McpFailureKind, hasCredential: boolean, status: number) {
   const reason = failure === "unauthorized" && !hasCredential ? "CRED_MISSING" : REASONS[failure];
   return proxyError(reason, status > 0 ? { metadata: { upstream_status: String(status) } } : {});
+}
+
+/** True when the server did not take the token (401); a 403 is about rights, which a new token has no more of. */
+export function isTokenRefused(error: unknown): boolean {
+  return reasonOf(error) === "UPSTREAM_UNAUTHORIZED" && statusOf(error) === 401;
 }
 
 function statusOf(error: unknown): number {

@@ -1,6 +1,7 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import { newId } from "../../common/ids/new-id.ts";
 import { type AccessRow, type CredentialRow, judgeAccess } from "./access.ts";
+import { type Bound, type BoundQuestion, beyondBound } from "./bound.ts";
 import type { Destination } from "./canonical-url.ts";
 import { blankRecord, recordText } from "./new-record.ts";
 import type {
@@ -24,6 +25,7 @@ export interface PassageDeps {
   ledger: Ledger;
   secrets: SecretReader;
   mac: RowMac;
+  bound: Bound;
 }
 
 /** What was asked for at a door, before anything of it is believed. */
@@ -37,8 +39,11 @@ export interface Asked {
   /** Whose tokens open the door; "harness" when it is not said. */
   audience?: "harness" | "hand";
   lookup: Omit<AccessLookup, "tokenHash">;
-  /** The door's own rules; throws a proxyError for a denial. */
-  choose: (access: AccessRow) => Chosen | Promise<Chosen>;
+  /**
+   * The door's own rules; throws a proxyError for a denial. Before it names a destination, and before it looks one up, it
+   * asks the operator's policy with `ask`, which throws for what no rule allows.
+   */
+  choose: (access: AccessRow, ask: (question: BoundQuestion) => void) => Chosen | Promise<Chosen>;
   /** Set for a call that has a key in the journal. */
   claimDigest?: Buffer;
 }
@@ -111,8 +116,16 @@ export async function openPassage(deps: PassageDeps, asked: Asked): Promise<Pass
   if (reason) return deny(proxyError(reason), reason);
 
   let chosen: Chosen;
+  let isWithinBound = false;
+  const ask = (question: BoundQuestion) => {
+    const { digest, rule } = deps.bound.judge(access.workspaceId, question);
+    Object.assign(record, { policy_digest: digest, rule_id: rule ?? "" });
+    if (rule === undefined) throw beyondBound(question);
+    isWithinBound = true;
+  };
   try {
-    chosen = await asked.choose(access);
+    chosen = await asked.choose(access, ask);
+    if (chosen.destination && !isWithinBound) throw new Error("a door did not ask the operator's policy");
     if (chosen.credential && !isMac(chosen.credential.mac, deps.mac.credential(chosen.credential))) {
       throw proxyError("ROW_TAMPERED");
     }

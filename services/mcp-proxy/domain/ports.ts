@@ -71,6 +71,12 @@ export interface SecretOwner {
   sessionId: string;
   workspaceId: string;
   epoch: bigint;
+  /** Of the call's token, for the records of what is done on the way (a renewal of OAuth tokens). */
+  spiffeId?: string;
+  tokenId?: string;
+  tokenHash?: Buffer;
+  tokenMac?: Buffer;
+  bindingMac?: Buffer;
 }
 
 /** A secret and where it came from. */
@@ -79,6 +85,9 @@ export interface Secret {
   version: bigint;
   /** Vault's id of the request that read it. */
   vaultRequestId: string;
+  /** When it expires and when it was stored, for an OAuth token; milliseconds. */
+  expiresAt?: number;
+  writtenAt?: number;
 }
 
 /** Reads credentials with the session's own Vault token. */

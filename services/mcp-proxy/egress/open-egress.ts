@@ -66,10 +66,11 @@ export async function openEgress(rules: EgressRules, asked: AskedEgress): Promis
       operation: "egress",
       target,
       lookup: { kinds: ["environment_variable"], urls: [""], mcpServerName: "" },
-      choose: async (access) => {
+      choose: async (access, within) => {
         connection.belongTo(access.sessionId);
         if (problem) throw problem;
         judgeHandDestination(destination, access, rules.policy);
+        within({ door: "egress", destination });
         const now = variablesFor(destination, access, rules);
         judgeOwnCredentials(rawHeaders, now);
         await resolve();

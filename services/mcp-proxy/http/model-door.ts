@@ -85,9 +85,10 @@ async function serve(
         urls: deps.upstreams.map(({ destination }) => destination.url),
         mcpServerName: "",
       },
-      choose: (access) => {
+      choose: (access, ask) => {
         if (problem) throw problem;
         asked = judgeModelRequest(body);
+        ask({ door: "models", model: asked.model });
         const chosen = chooseModel(access, asked.model, deps.upstreams);
         upstream = chosen.upstream;
         return { destination: chosen.upstream.destination, credential: chosen.credential };

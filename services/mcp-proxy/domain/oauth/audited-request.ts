@@ -1,4 +1,5 @@
 import { newId } from "../../../common/ids/new-id.ts";
+import { type Bound, beyondBound } from "../bound.ts";
 import { type Destination, parseDestination } from "../canonical-url.ts";
 import type { ResolvedAddress } from "../destination-policy.ts";
 import { blankRecord, recordText } from "../new-record.ts";
@@ -23,6 +24,7 @@ export interface Asker {
 /** What audited requests need. */
 export interface AuditedDeps {
   ledger: Ledger;
+  bound: Bound;
   resolve: (destination: Destination) => Promise<ResolvedAddress>;
 }
 
@@ -75,10 +77,18 @@ export async function denyRequest(
   return deny(deps, recordOf(request), reason);
 }
 
-async function judge(deps: AuditedDeps, { url }: OwnRequest, record: LedgerRecord): Promise<OauthTarget> {
+async function judge(
+  deps: AuditedDeps,
+  { url, asker }: OwnRequest,
+  record: LedgerRecord,
+): Promise<OauthTarget> {
   const destination = parseDestination(url);
   if (!destination) return deny(deps, record, "URL_NOT_CANONICAL");
   try {
+    const question = { door: "oauth", destination } as const;
+    const { digest, rule } = deps.bound.judge(asker.workspaceId, question);
+    Object.assign(record, { policy_digest: digest, rule_id: rule ?? "" });
+    if (rule === undefined) throw beyondBound(question);
     return { url: new URL(url).href, destination, address: await deps.resolve(destination) };
   } catch (error) {
     const reason = reasonOf(error);

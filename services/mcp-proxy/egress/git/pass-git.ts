@@ -108,10 +108,11 @@ async function openGit(
       ? `${request.method} ${(request.url ?? "").split("?")[0]}`
       : `${operation} ${target.host}${target.path} ${question.refs.join(" ")}`.trim(),
     lookup: { kinds: ["static_bearer"], urls: credentialUrls(target), mcpServerName: "" },
-    choose: async (access) => {
+    choose: async (access, ask) => {
       connection.belongTo(access.sessionId);
       if (problem) throw problem;
       route = judgeGit(question, access, deps.policy);
+      ask({ door: "git", destination: route.destination, operation, refs: question.refs });
       address = await deps.resolve(route.destination).catch((error: unknown) => {
         if (reasonOf(error) !== "UPSTREAM_UNREACHABLE") throw error;
         failure = error;

@@ -32,10 +32,10 @@ export function openOauth(
     macKey: Buffer;
   },
 ): OpenOauth {
-  const { ledger, resolve, documents, mac } = parts;
+  const { ledger, bound, resolve, documents, mac } = parts;
   const exchanges = createOauthExchanges(parts.pools);
   const box = createRowBox(parts.macKey);
-  const audited = { ledger, resolve };
+  const audited = { ledger, bound, resolve };
   const now = Date.now;
   const renewals = createRenewals({
     ...audited,

@@ -34,6 +34,9 @@ export interface ProxyWorld {
   mind: ScriptedMind;
 }
 
+// What the policy says is tested elsewhere; here everything is within it.
+const BOUND = { judge: () => ({ digest: "", rule: "default" }) };
+
 /** Boots mcp-proxy's real handlers and domain over simulated tables, Vault, MCP servers and model. */
 export function bootProxy(process: SimProcess, world: ProxyWorld): Host {
   return currentProcess.run(process, () => {
@@ -47,7 +50,7 @@ export function bootProxy(process: SimProcess, world: ProxyWorld): Host {
       read: async () => ({ value: "x", version: 1n, vaultRequestId: "" }),
     };
     const live = new LiveSessions();
-    const passage = { access: tables.access(), ledger: tables.ledger(bootId), secrets, mac };
+    const passage = { access: tables.access(), ledger: tables.ledger(bootId), secrets, mac, bound: BOUND };
     const running = new Map<string, Run>();
     const resolve = async (_destination: Destination) =>
       ({ address: "192.0.2.1", family: 4, class: "public" }) as const;
@@ -57,6 +60,8 @@ export function bootProxy(process: SimProcess, world: ProxyWorld): Host {
       mcp: mcpUpstream(process, { network, effects, outside }),
       journal: tables.journal(bootId),
       pins: tables.pins(),
+      // No credential of this world is OAuth's.
+      renewals: { renew: async () => ({ kind: "none" }), settled: async () => {} },
     });
     const binding = bindingService({
       bindings: tables.bindings(),

@@ -78,11 +78,12 @@ export class ProxyTables {
         const token = this.#tokens.get(lookup.tokenHash.toString("hex"));
         const binding = token && this.#bindings.get(token.sessionId);
         if (!token || !binding) return undefined;
-        const { workspaceId, vaultIds, mcpServers, models } = binding;
+        const { workspaceId, vaultIds, mcpServers, models, networking, gitRepositories } = binding;
         return {
           ...token,
           ...{ tokenMac: token.mac, bindingMac: binding.mac, workspaceId },
           ...{ vaultIds: [...vaultIds], mcpServers: [...mcpServers], models: [...models] },
+          ...{ networking, gitRepositories: [...gitRepositories] },
           ...this.#fenceOf(token.sessionId),
           credentials: this.credentials.filter(({ kind }) => lookup.kinds.includes(kind)),
           toolPins: [],

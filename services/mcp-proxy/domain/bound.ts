@@ -1,0 +1,33 @@
+import type { Destination } from "./canonical-url.ts";
+import { proxyError, type Reason } from "./proxy-error.ts";
+
+/** What a door asks the operator's policy. */
+export type BoundQuestion =
+  | { readonly door: "models"; readonly model: string }
+  | { readonly door: "mcp" | "egress" | "oauth"; readonly destination: Destination }
+  | {
+      readonly door: "git";
+      readonly destination: Destination;
+      readonly operation: "fetch" | "push";
+      /** Refs that a push changes; empty while it only asks what is there. */
+      readonly refs: readonly string[];
+    };
+
+/** The operator's upper bound: what no rule of it allows is denied, whatever agents and vaults say. */
+export interface Bound {
+  /** The policy in force, by digest, and the rule that allows; absent = none does. */
+  judge(workspaceId: string, question: BoundQuestion): { digest: string; rule?: string };
+}
+
+const DENIALS: Record<BoundQuestion["door"], Reason> = {
+  models: "MODEL_NOT_ALLOWED",
+  mcp: "DEST_NOT_ALLOWED",
+  egress: "DEST_NOT_ALLOWED",
+  oauth: "DEST_NOT_ALLOWED",
+  git: "REPO_NOT_ALLOWED",
+};
+
+/** The denial of what no rule allows. */
+export function beyondBound({ door }: BoundQuestion): Error {
+  return proxyError(DENIALS[door], { message: "the operator's policy does not allow it" });
+}
