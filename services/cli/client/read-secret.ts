@@ -10,7 +10,10 @@ const BACKSPACE = ["\u007f", "\b"];
  */
 export async function readSecret(prompt: string): Promise<string> {
   const text = process.stdin.isTTY ? await type(prompt) : await readAll();
-  const secret = text.replace(/\r?\n$/, "");
+  return checked(text.replace(/\r?\n$/, ""));
+}
+
+function checked(secret: string): string {
   const size = Buffer.byteLength(secret);
   if (size === 0) throw new CliError("there was no secret on standard input", EXIT.data);
   if (size > MAX_BYTES) throw new CliError(`a secret has at most ${MAX_BYTES} bytes`, EXIT.data);
@@ -18,6 +21,24 @@ export async function readSecret(prompt: string): Promise<string> {
   if (/[\u0000-\u001f\u007f]/.test(secret))
     throw new CliError("a secret must not hold control characters", EXIT.data);
   return secret;
+}
+
+/**
+ * readSecrets takes several secrets, asked for one after the other; where standard input is no terminal each is a line, in the
+ * order of the prompts.
+ */
+export async function readSecrets(prompts: readonly string[]): Promise<string[]> {
+  if (prompts.length === 1) return [await readSecret(prompts[0] as string)];
+  const secrets: string[] = [];
+  if (process.stdin.isTTY) {
+    for (const prompt of prompts) secrets.push(checked(await type(prompt)));
+    return secrets;
+  }
+  const lines = (await readAll()).replace(/\r?\n$/, "").split(/\r?\n/);
+  if (lines.length !== prompts.length) {
+    throw new CliError(`standard input must have ${prompts.length} lines: ${prompts.join(", ")}`, EXIT.data);
+  }
+  return lines.map(checked);
 }
 
 async function readAll(): Promise<string> {

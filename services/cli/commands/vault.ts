@@ -1,35 +1,68 @@
 import { newId } from "../../common/ids/new-id.ts";
-import { sealPurposes } from "../../common/seal/seal-purposes.ts";
-import { sealSecret } from "../../common/seal/seal-secret.ts";
-import { Credential, Vault } from "../../gen/ganglion/vault/v1/vault_service.ts";
+import { Credential, CredentialValidation, Vault } from "../../gen/ganglion/vault/v1/vault_service.ts";
+import { bootstrapVault } from "../client/bootstrap-vault.ts";
 import { connectMesh, type Mesh } from "../client/connect-mesh.ts";
+import { listCredentials, listVaults } from "../client/list-vaults.ts";
 import { ANTHROPIC_URL, storeModelKey } from "../client/model-key.ts";
 import { readSecret } from "../client/read-secret.ts";
+import { changeCredential, putCredential, rotateCredential } from "../client/write-credential.ts";
 import { CliError, EXIT } from "../terminal/exit-codes.ts";
 import type { Command, Invocation } from "./command.ts";
 
 /** `ganglion vault` keeps vaults and writes credentials; nothing ever shows a secret. */
 export const vault: Command = {
   name: "vault",
-  usage: "<create|list|put|model-key|archive> …",
+  usage: "<create|list|show|put|rotate|change|archive|delete|validate|model-key|bootstrap> …",
   summary: "keep vaults and write credentials; secrets come from standard input",
   details: [
     "create <name>                      make a vault",
-    "list [<vault>]                     list vaults, or the credentials of one",
+    "list [<vault>] [--archived]        list vaults, or the credentials of one",
+    "show <vault> [<credential>]        show a record; nothing shows a secret",
     "put <vault> --mcp-url <url>        store a bearer token for an MCP server",
+    "    --oauth                        store OAuth tokens instead, with --expires-at, and to refresh them",
+    "                                   --client-id, --token-endpoint, --token-auth, --scope, --resource",
+    "put <vault> --env <name>           store a secret that hands know as an environment variable, for",
+    "                                   --allow-host <host> (several), or --any-host; --in header, body or both",
+    "rotate <vault> <credential>        store a new secret; --which token, refresh-token or client-secret",
+    "change <vault> [<credential>]      change --name, --allow-host, --any-host, --in, --scope, --expires-at",
+    "archive <vault> [<credential>]     remove secrets and keep the records",
+    "delete <vault> [<credential>]      remove secrets and records",
+    "validate <vault> <credential>      try a credential at its MCP server",
     "model-key [--url <url>]            store the key of the model API",
-    "archive <vault> <credential>       remove a credential's secret",
+    "bootstrap --vault-addr <url>       set up a Vault or OpenBao of yours with a token that may do that;",
+    "                                   --ca-file, --namespace, --audit-file, --token-fd, --supervisor-token-file",
     "",
-    "Secrets are sealed here to mcp-proxy's key: nothing on the way can read them.",
+    "Secrets come from standard input, one a line in the order in which they are asked for, or are typed without",
+    "an echo. They are sealed here to mcp-proxy's key: nothing on the way can read them.",
   ],
   options: {
     "mcp-url": { type: "string" },
+    oauth: { type: "boolean", default: false },
+    "expires-at": { type: "string" },
+    "client-id": { type: "string" },
+    "token-endpoint": { type: "string" },
+    "token-auth": { type: "string", default: "none" },
+    scope: { type: "string" },
+    resource: { type: "string", default: "" },
+    env: { type: "string" },
+    "allow-host": { type: "string", multiple: true },
+    "any-host": { type: "boolean", default: false },
+    in: { type: "string" },
+    which: { type: "string", default: "token" },
     url: { type: "string", default: ANTHROPIC_URL },
-    name: { type: "string", default: "" },
+    name: { type: "string" },
+    archived: { type: "boolean", default: false },
+    "vault-addr": { type: "string" },
+    "ca-file": { type: "string" },
+    namespace: { type: "string" },
+    "audit-file": { type: "string" },
+    "token-fd": { type: "string" },
+    "supervisor-token-file": { type: "string" },
   },
   arity: [1, 3],
   run: async (invocation) => {
     const [verb = "", ...args] = invocation.positionals;
+    if (verb === "bootstrap") return bootstrapVault(invocation);
     const act = Object.hasOwn(VERBS, verb) ? VERBS[verb] : undefined;
     if (!act) throw new CliError(`there is no vault ${verb}`, EXIT.usage, "ganglion help vault");
     const mesh = connectMesh(invocation.stateDir);
@@ -45,15 +78,10 @@ export const vault: Command = {
 type Verb = (mesh: Mesh, args: string[], invocation: Invocation) => Promise<void>;
 
 const VERBS: Record<string, Verb> = {
-  create: async (mesh, args, { terminal }) => {
-    const [displayName] = want(args, "create <name>", 1);
-    const request = {
-      requestId: newId("req"),
-      displayName: displayName as string,
-      metadata: {},
-      workspaceId: "",
-    };
-    const made = (await mesh.vaults.createVault(request)).vault as Vault;
+  create: async ({ vaults }, args, { terminal }) => {
+    const [displayName] = want(args, "create <name>", 1) as [string];
+    const request = { requestId: newId("req"), displayName, metadata: {}, workspaceId: "" };
+    const made = (await vaults.createVault(request)).vault as Vault;
     terminal.object(Vault.toJSON(made));
     terminal.line(`made vault ${terminal.style("bold", made.id)}`);
   },
@@ -61,97 +89,81 @@ const VERBS: Record<string, Verb> = {
     const [vaultId] = args;
     return vaultId ? listCredentials(mesh, vaultId, invocation) : listVaults(mesh, invocation);
   },
+  show: async ({ vaults }, args, { terminal }) => {
+    const [vaultId, credentialId] = wantOneOrTwo(args, "show <vault> [<credential>]");
+    const shown = credentialId
+      ? Credential.toJSON((await vaults.getCredential({ vaultId, credentialId })).credential as Credential)
+      : Vault.toJSON((await vaults.getVault({ vaultId, workspaceId: "" })).vault as Vault);
+    terminal.object(shown);
+    terminal.line(JSON.stringify(shown, null, 2));
+  },
   put: async (mesh, args, { options, terminal }) => {
-    const [vaultId] = want(args, "put <vault> --mcp-url <url>", 1) as [string];
-    const mcpServerUrl = options["mcp-url"];
-    if (typeof mcpServerUrl !== "string")
-      throw new CliError("--mcp-url says what the token is for", EXIT.usage);
-    const key = await mesh.vaults.getSealingKey({});
-    const purpose = { vaultId, purpose: "static_bearer", destination: mcpServerUrl };
-    const secret = await sealSecret(key, purpose, await readSecret("token"));
-    const made = (
-      await mesh.vaults.createCredential({
-        requestId: newId("req"),
-        vaultId,
-        displayName: String(options.name),
-        metadata: {},
-        auth: { $case: "staticBearer", value: { mcpServerUrl } },
-        secret,
-        refreshToken: undefined,
-        clientSecret: undefined,
-      })
-    ).credential as Credential;
+    const [vaultId] = want(args, "put <vault> --mcp-url <url> | --env <name>", 1) as [string];
+    const { made, target } = await putCredential(mesh.vaults, vaultId, options);
     terminal.object(Credential.toJSON(made));
-    terminal.line(`stored credential ${terminal.style("bold", made.id)} for ${mcpServerUrl}`);
+    terminal.line(`stored credential ${terminal.style("bold", made.id)} for ${target}`);
+  },
+  rotate: async (mesh, args, { options, terminal }) => {
+    const [vaultId, credentialId] = want(args, "rotate <vault> <credential>", 2) as [string, string];
+    const changed = await rotateCredential(mesh.vaults, { vaultId, credentialId }, String(options.which));
+    terminal.object(Credential.toJSON(changed));
+    terminal.line(`${credentialId} has a new secret; the next call uses it`);
+  },
+  change: async (mesh, args, { options, terminal }) => {
+    const [vaultId, credentialId] = wantOneOrTwo(args, "change <vault> [<credential>]");
+    if (credentialId) {
+      const changed = await changeCredential(mesh.vaults, { vaultId, credentialId }, options);
+      terminal.object(Credential.toJSON(changed));
+    } else {
+      if (options.name === undefined) throw new CliError("--name is what a vault can change", EXIT.usage);
+      const request = { vaultId, displayName: String(options.name), metadataSet: {}, metadataRemove: [] };
+      terminal.object(Vault.toJSON((await mesh.vaults.updateVault(request)).vault as Vault));
+    }
+    terminal.line(`changed ${credentialId ?? vaultId}`);
+  },
+  archive: async ({ vaults }, args, { terminal }) => {
+    const [vaultId, credentialId] = wantOneOrTwo(args, "archive <vault> [<credential>]");
+    if (credentialId) {
+      const gone = (await vaults.archiveCredential({ vaultId, credentialId })).credential as Credential;
+      terminal.object(Credential.toJSON(gone));
+      return terminal.line(`the secret of ${credentialId} is gone`);
+    }
+    terminal.object(Vault.toJSON((await vaults.archiveVault({ vaultId })).vault as Vault));
+    return terminal.line(`${vaultId} is out of use; the secrets in it are gone`);
+  },
+  delete: async ({ vaults }, args, { terminal }) => {
+    const [vaultId, credentialId] = wantOneOrTwo(args, "delete <vault> [<credential>]");
+    if (credentialId) await vaults.deleteCredential({ vaultId, credentialId });
+    else await vaults.deleteVault({ vaultId });
+    terminal.object({ deleted: credentialId ?? vaultId });
+    terminal.line(`${credentialId ?? vaultId} is gone`);
+  },
+  validate: async ({ vaults }, args, { terminal }) => {
+    const [vaultId, credentialId] = want(args, "validate <vault> <credential>", 2) as [string, string];
+    const { validation } = await vaults.validateCredential({ vaultId, credentialId });
+    const shown = CredentialValidation.toJSON(validation as CredentialValidation);
+    terminal.object(shown);
+    terminal.line(JSON.stringify(shown, null, 2));
   },
   "model-key": async (mesh, args, { options, terminal }) => {
     want(args, "model-key", 0);
     const baseUrl = String(options.url);
     const secret = await readSecret("API key");
-    const made = await storeModelKey(mesh.vaults, {
-      baseUrl,
-      secret,
-      displayName: String(options.name) || "model key",
-    });
+    const displayName = options.name === undefined ? "model key" : String(options.name);
+    const made = await storeModelKey(mesh.vaults, { baseUrl, secret, displayName });
     terminal.object(Credential.toJSON(made));
     terminal.line(`stored the key for ${baseUrl}; the next model request uses it`);
   },
-  archive: async (mesh, args, { terminal }) => {
-    const [vaultId, credentialId] = want(args, "archive <vault> <credential>", 2) as [string, string];
-    const gone = (await mesh.vaults.archiveCredential({ vaultId, credentialId })).credential as Credential;
-    terminal.object(Credential.toJSON(gone));
-    terminal.line(`the secret of ${credentialId} is gone`);
-  },
 };
-
-async function listVaults(mesh: Mesh, { terminal }: Invocation): Promise<void> {
-  const rows = [["VAULT", "NAME", "CREATED"]];
-  for (let pageToken = ""; ; ) {
-    const page = await mesh.vaults.listVaults({
-      pageSize: 100,
-      pageToken,
-      includeArchived: false,
-      workspaceId: "",
-    });
-    for (const one of page.vaults) {
-      terminal.object(Vault.toJSON(one));
-      rows.push([
-        one.id,
-        one.isSystem ? `${one.displayName} (system)` : one.displayName,
-        day(one.createTime),
-      ]);
-    }
-    pageToken = page.nextPageToken;
-    if (!pageToken) break;
-  }
-  terminal.table(rows);
-}
-
-async function listCredentials(mesh: Mesh, vaultId: string, { terminal }: Invocation): Promise<void> {
-  const rows = [["CREDENTIAL", "FOR", "NAME", "UPDATED"]];
-  for (let pageToken = ""; ; ) {
-    const page = await mesh.vaults.listCredentials({
-      vaultId,
-      pageSize: 100,
-      pageToken,
-      includeArchived: false,
-    });
-    for (const one of page.credentials) {
-      terminal.object(Credential.toJSON(one));
-      const target = one.auth ? sealPurposes(vaultId, one.auth).secret.destination : "";
-      rows.push([one.id, target, one.displayName, day(one.updateTime)]);
-    }
-    pageToken = page.nextPageToken;
-    if (!pageToken) break;
-  }
-  terminal.table(rows);
-}
 
 function want(args: string[], usage: string, count: number): string[] {
   if (args.length !== count) throw new CliError(`usage: ganglion vault ${usage}`, EXIT.usage);
   return args;
 }
 
-function day(at: { seconds: bigint } | undefined): string {
-  return at ? new Date(Number(at.seconds) * 1000).toISOString() : "";
+function wantOneOrTwo(args: string[], usage: string): [string, string | undefined] {
+  const [first, second] = args;
+  if (first === undefined || args.length > 2)
+    throw new CliError(`usage: ganglion vault ${usage}`, EXIT.usage);
+  return [first, second];
 }

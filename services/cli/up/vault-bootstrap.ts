@@ -37,6 +37,7 @@ export interface EmbeddedVault {
   readonly activeWithinMs?: number;
 }
 
+const PROXY_ROLE = "auth/approle/role/ganglion-proxy";
 const WRAP_TTL = "300s";
 /** Each start makes another token at somebody else's Vault: those left behind end within a day. */
 const EXTERNAL_PERIOD = "24h";
@@ -77,28 +78,47 @@ export async function bootstrapExternal(
 ): Promise<BootstrapResult> {
   const http = new VaultHttp(target);
   try {
-    await configureVault(http, target.token);
-    const warning = await auditWarning(http, target.token, target.auditFile);
-    const supervisorToken = await createSupervisorToken(http, target.token, EXTERNAL_PERIOD);
-    return { supervisorToken, warnings: warning === undefined ? [] : [warning] };
+    const { warnings } = await configureExternal(http, target.token, target.auditFile);
+    return { supervisorToken: await createExternalSupervisorToken(http, target.token), warnings };
   } finally {
     await http.close();
   }
 }
 
+/** configureExternal writes mount, policies and roles to somebody else's Vault, and turns on the audit file that is named. */
+export async function configureExternal(
+  http: VaultHttp,
+  token: string,
+  auditFile: string | undefined,
+): Promise<{ readonly roleId: string; readonly warnings: readonly string[] }> {
+  await configureVault(http, token);
+  const warning = await auditWarning(http, token, auditFile);
+  return { roleId: await proxyRoleId(http, token), warnings: warning === undefined ? [] : [warning] };
+}
+
+/** createExternalSupervisorToken makes the supervisor's token at somebody else's Vault; it ends within a day unless renewed. */
+export function createExternalSupervisorToken(http: VaultHttp, token: string): Promise<string> {
+  return createSupervisorToken(http, token, EXTERNAL_PERIOD);
+}
+
+async function proxyRoleId(http: VaultHttp, token: string): Promise<string> {
+  const { data } = (await http.call("GET", `${PROXY_ROLE}/role-id`, { token })).body;
+  return (data as { role_id: string }).role_id;
+}
+
 /** wrapSecretId gives mcp-proxy's login: the role id, and a secret id that only its first reader can open. */
 export async function wrapSecretId(http: VaultHttp, supervisorToken: string): Promise<VaultLogin> {
-  const role = "auth/approle/role/ganglion-proxy";
   const token = supervisorToken;
-  const { data } = (await http.call("GET", `${role}/role-id`, { token })).body;
-  const wrapped = (await http.call("POST", `${role}/secret-id`, { token, wrapTtl: WRAP_TTL, body: {} })).body;
+  const roleId = await proxyRoleId(http, token);
+  const wrapped = (await http.call("POST", `${PROXY_ROLE}/secret-id`, { token, wrapTtl: WRAP_TTL, body: {} }))
+    .body;
   const wrapInfo = wrapped.wrap_info as { token: string; creation_path: string } | null;
   if (!wrapInfo) throw new Error("Vault did not wrap the secret id");
   const { addr, caPem } = http.address;
   return {
     addr,
     ...(caPem === undefined ? {} : { ca_pem: caPem }),
-    role_id: (data as { role_id: string }).role_id,
+    role_id: roleId,
     wrapped_secret_id: wrapInfo.token,
     mount: VAULT_MOUNT,
   };
