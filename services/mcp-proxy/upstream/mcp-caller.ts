@@ -47,15 +47,20 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
       signal: bytes.signal,
       isOver: false,
       mayHaveSent: false,
+      exchanges: 0,
       requestBytes: 0,
       responseBytes: 0,
       redactions: 0,
       status: 0,
       onStreamEnd: (failure, isResumable) => {
-        if (!isResumable) {
-          const reason = failure ?? new UpstreamFailure("malformed");
-          setTimeout(() => currentOperation.run(operation, () => request.abort(reason)), SETTLE_MS).unref();
-        }
+        if (isResumable) return;
+        const reason = failure ?? new UpstreamFailure("malformed");
+        const { exchanges } = operation;
+        const settle = () => {
+          // The answer to `initialize` has ended long before that to a slow call that follows it.
+          if (operation.exchanges === exchanges) currentOperation.run(operation, () => request.abort(reason));
+        };
+        setTimeout(settle, SETTLE_MS).unref();
       },
     };
     // The SDK sends its cancellation from the listener, so it has to run inside the operation.

@@ -31,6 +31,7 @@ export async function mcpFetch(input: string | URL, init: RequestInit = {}): Pro
   }
   if (operation.secret !== undefined) headers.authorization = `Bearer ${operation.secret}`;
   const body = typeof init.body === "string" ? init.body : undefined;
+  operation.exchanges += 1;
   operation.requestBytes += body === undefined ? 0 : Buffer.byteLength(body);
   const signals = [operation.signal, ...(init.signal ? [init.signal] : [])];
   const signal = AbortSignal.any(signals);

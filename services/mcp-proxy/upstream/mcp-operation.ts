@@ -17,6 +17,8 @@ export interface McpOperation {
   isOver: boolean;
   /** Bytes of a request have, or may have, left. */
   mayHaveSent: boolean;
+  /** Requests so far: the end of an answer says nothing once another request has left. */
+  exchanges: number;
   requestBytes: number;
   responseBytes: number;
   redactions: number;
