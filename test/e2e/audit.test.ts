@@ -1,11 +1,16 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { ensureSystemUser } from "../../services/cli/up/system-user.ts";
 import { GanglionError } from "../../services/common/errors/ganglion-error.ts";
 import { createClient } from "../../services/common/grpc/create-client.ts";
 import { createMeshFetch } from "../../services/common/tls/mesh-fetch.ts";
-import { AuditServiceService, type Record } from "../../services/gen/ganglion/audit/v1/audit_service.ts";
+import {
+  AuditServiceService,
+  type Record,
+  RecordKind,
+} from "../../services/gen/ganglion/audit/v1/audit_service.ts";
 import { Audience, BindingServiceService } from "../../services/gen/ganglion/mcpproxy/v1/binding_service.ts";
 import { McpProxyServiceService } from "../../services/gen/ganglion/mcpproxy/v1/mcp_proxy_service.ts";
 import { SessionServiceService } from "../../services/gen/ganglion/session/v1/session_service.ts";
@@ -177,6 +182,38 @@ describe("the audit log and the end of tokens, over a whole mesh", function () {
     assert.equal(await harness.askModel(token), "401 SESSION_ENDED");
     assert.equal(await seenOutside(), before, "nobody outside was asked");
     await checkDenials(sessionId, "SESSION_ENDED");
+  });
+
+  it("an operator gets the receipt of a session that was archived, and a watch of the log, through the gateway", async () => {
+    const sessionId = await stage.newSession("to be receipted");
+    const audit = createClient(AuditServiceService, stage.mesh.grpc, stage.mesh.tls("operator"), "gateway");
+    closed.push(() => audit.close());
+    await stage.sdk.beta.sessions.archive(sessionId);
+    const request = { afterSequence: 0n, sessionId, withLines: true };
+    let end: Record | undefined;
+    for await (const { records } of audit.watchRecords(request)) {
+      end = records.find(({ kind }) => kind === RecordKind.RECORD_KIND_SESSION_END);
+      if (end) break;
+    }
+    // It covers the record whether or not the proxy has come to it by itself.
+    await audit.createCheckpoint({});
+    const { record, checkpoint, json } = await audit.getReceipt({ sessionId });
+    assert.equal(record?.hash, end?.hash);
+    assert.ok(checkpoint && record && checkpoint.size >= record.sequence);
+    assert.deepEqual(JSON.parse(json).record, JSON.parse(end?.line ?? ""));
+    // Beside the database, for mcp-proxy's user alone.
+    const folder = join(stage.mesh.files.state, "audit");
+    const proxy = process.getuid?.() === 0 ? ensureSystemUser("ganglion-proxy").uid : process.getuid?.();
+    assert.equal(statSync(folder).mode & 0o777, 0o700);
+    for (const name of ["records-mcp-proxy-1.jsonl", "checkpoints-mcp-proxy-1.notes", "keys.json"]) {
+      const { mode, uid } = statSync(join(folder, name));
+      assert.deepEqual([mode & 0o777, uid], [0o600, proxy], name);
+    }
+    const lines = () => readFileSync(join(folder, "records-mcp-proxy-1.jsonl"), "utf8");
+    // The end of a session holds nobody up: the database has it a moment before the file.
+    while (!lines().includes(`${end?.line}\n`)) await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.ok(readFileSync(join(folder, "checkpoints-mcp-proxy-1.notes"), "utf8").includes(checkpoint.note));
+    for (const secret of [stage.model.apiKey, stage.mcp.token]) assert.ok(!lines().includes(secret));
   });
 
   it("refuses the first call with the old token after a takeover, also from its rightful owner (law L7)", async () => {
