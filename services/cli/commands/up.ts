@@ -28,6 +28,7 @@ export const up: Command = {
     "a budget.",
     "--evaluator names a JavaScript module, one file, that decides on calls under the permission policy auto",
     "(services/harness/README.md); without it the built-in rules do.",
+    "--upstream-ca names a PEM file with authorities that servers outside may have beside the public ones.",
   ],
   options: {
     "rest-port": { type: "string", default: "7400" },
@@ -38,6 +39,7 @@ export const up: Command = {
     "allow-http-hosts": { type: "string" },
     "model-prices": { type: "string" },
     evaluator: { type: "string" },
+    "upstream-ca": { type: "string" },
     foreground: { type: "boolean", default: false },
   },
   arity: [0, 0],
@@ -57,6 +59,9 @@ async function runUp(invocation: Invocation): Promise<number> {
     typeof pricesFile === "string" ? readOperatorFile("model-prices", pricesFile, JSON.parse) : undefined;
   const evaluator =
     typeof evaluatorFile === "string" ? readOperatorFile("evaluator", evaluatorFile) : undefined;
+  const { "upstream-ca": caFile } = options;
+  const upstreamCa =
+    typeof caFile === "string" ? readOperatorFile("upstream-ca", caFile, checkCertificates) : undefined;
   const progress = terminal.progress();
   ensurePackages((what) => progress.set(what));
   const begun = new Map<string, number>();
@@ -74,6 +79,7 @@ async function runUp(invocation: Invocation): Promise<number> {
         allowHttpHosts: String(options["allow-http-hosts"] ?? ""),
         ...(modelPrices === undefined ? {} : { modelPrices }),
         ...(evaluator === undefined ? {} : { evaluator }),
+        ...(upstreamCa === undefined ? {} : { upstreamCa }),
         ...outsideServers(process.env, (path) => readFileSync(path, "utf8")),
       },
       (line) => {
@@ -91,6 +97,11 @@ async function runUp(invocation: Invocation): Promise<number> {
   }
   await reportRunning(invocation, true);
   return options.foreground ? stayInForeground(invocation) : EXIT.ok;
+}
+
+function checkCertificates(text: string): void {
+  if (!text.includes("-----BEGIN CERTIFICATE-----")) throw new Error("it holds no certificate in PEM");
+  if (text.includes("PRIVATE KEY")) throw new Error("it holds a private key");
 }
 
 function ensurePackages(say: (what: string) => void): void {

@@ -215,6 +215,9 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
           instance.service === "harness"
             ? operatorFile("GANGLION_HARNESS_EVALUATOR", "evaluator.mjs", options.evaluator)
             : {},
+        upstreamCa: isProxy
+          ? operatorFile("GANGLION_UPSTREAM_CA_FILE", "upstream-ca.pem", options.upstreamCa)
+          : {},
         audit: isProxy ? auditSettings(this.#context) : {},
         sandbox: instance.service === "sandbox" ? sandboxSettings(this.#context, this.#cgroup) : {},
       }),

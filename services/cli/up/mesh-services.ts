@@ -35,7 +35,7 @@ export function servicesOf(sessionReplicas = 1): ServiceInstance[] {
 
 /** portNames lists the ports that `up` chooses itself. */
 export function portNames(services: readonly ServiceInstance[]): string[] {
-  const others = ["postgres", "vault", "scripted-model", "mcp-proxy-http"];
+  const others = ["postgres", "vault", "scripted-model", "mcp-proxy-http", "mcp-proxy-egress"];
   return [...others, ...services.flatMap(({ name }) => [name, `${name}-admin`])];
 }
 
@@ -60,6 +60,7 @@ export interface EnvironmentContext {
   readonly sandbox: Record<string, string>;
   readonly modelPrices: Record<string, string>;
   readonly evaluator: Record<string, string>;
+  readonly upstreamCa: Record<string, string>;
   readonly audit: Record<string, string>;
 }
 
@@ -76,6 +77,7 @@ export function serviceEnvironment(
     sandbox,
     modelPrices,
     evaluator,
+    upstreamCa,
     audit,
   }: EnvironmentContext,
 ): Record<string, string> {
@@ -97,13 +99,20 @@ export function serviceEnvironment(
         ...postgres,
         GANGLION_SESSION_ADDR: addresses.GANGLION_SESSION_ADDR,
         GANGLION_PROXY_HTTP_LISTEN: at("mcp-proxy-http"),
+        GANGLION_PROXY_EGRESS_LISTEN: at("mcp-proxy-egress"),
         GANGLION_PROXY_FORBIDDEN_ENDPOINTS: forbiddenEndpoints.join(","),
         ...audit,
+        ...upstreamCa,
         ...(scriptedModelUrl ? { GANGLION_SCRIPTED_MODEL_URL: scriptedModelUrl } : {}),
         ...(allowHttpHosts ? { GANGLION_PROXY_ALLOW_HTTP_HOSTS: allowHttpHosts } : {}),
       };
     case "sandbox":
-      return { GANGLION_SESSION_ADDR: addresses.GANGLION_SESSION_ADDR, ...sandbox };
+      return {
+        GANGLION_SESSION_ADDR: addresses.GANGLION_SESSION_ADDR,
+        GANGLION_PROXY_ADDR: addresses.GANGLION_PROXY_ADDR,
+        GANGLION_PROXY_EGRESS_ADDR: at("mcp-proxy-egress"),
+        ...sandbox,
+      };
     case "harness":
       return { ...addresses, ...evaluator, GANGLION_PROXY_HTTP_ADDR: at("mcp-proxy-http") };
     case "gateway":

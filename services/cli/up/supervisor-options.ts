@@ -22,6 +22,8 @@ export interface SupervisorOptions {
   readonly modelPrices?: string;
   /** Source of the operator's evaluator for the permission policy "auto"; absent: the built-in one. */
   readonly evaluator?: string;
+  /** PEM of authorities that upstreams may have beside the public ones; absent: none. */
+  readonly upstreamCa?: string;
   /** A PostgreSQL to use instead of the embedded one. */
   readonly postgres?: ExternalPostgres;
   /** A Vault to use instead of the embedded one. */

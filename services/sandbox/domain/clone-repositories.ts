@@ -72,9 +72,12 @@ function checkoutCommand(git: string, path: string, checkout: WantedRepository["
   return `${git} -C ${path} checkout --quiet --detach ${commit} -- 2>/dev/null || { ${fetch}; } ${orFail}`;
 }
 
-/** What git says is the hand's and only picks one of these words. */
+/**
+ * What git says is the hand's and only picks one of these words. The git door's own reasons come first: a refused
+ * credential is no 401 to the hand, where git would ask its user for a password.
+ */
 function kindOf(text: string): CloneFailure["kind"] {
-  if (/error: 401|Authentication failed|could not read (Username|Password)/i.test(text))
+  if (/UPSTREAM_UNAUTHORIZED|error: 401|Authentication failed|could not read (Username|Password)/i.test(text))
     return "authentication";
   if (/error: 403/.test(text)) return "forbidden";
   if (/error: 404|repository .* not found/i.test(text)) return "not_found";
