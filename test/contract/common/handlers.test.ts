@@ -21,7 +21,7 @@ describe("a handler", () => {
     return { error, ms: performance.now() - startedAt, server, client };
   };
 
-  it("[M02] that rejects answers INTERNAL at once and the process lives", async () => {
+  it("[M02, A104] that rejects answers INTERNAL at once and the process lives", async () => {
     const { error, ms, client } = await failing(async () => {
       await Promise.resolve();
       throw new Error("planted-cause-text");
