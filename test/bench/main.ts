@@ -14,6 +14,7 @@ import { ttftBenchmark } from "./mesh/ttft.ts";
 import { upBenchmark } from "./mesh/up.ts";
 import { wakeBenchmark } from "./mesh/wake.ts";
 import { auditBenchmark, startAuditStand } from "./proxy/audit.ts";
+import { egressBenchmark, startEgressStand } from "./proxy/egress.ts";
 import { CleanUps } from "./report/clean-ups.ts";
 import { pickFigures } from "./report/pick-figures.ts";
 import { defineSuite, runSuites, type Suite } from "./report/run-suites.ts";
@@ -37,6 +38,7 @@ const SUITES: Suite[] = [
     sliceBenchmark,
   ]),
   defineSuite(startAuditStand, [auditBenchmark]),
+  defineSuite(startEgressStand, [egressBenchmark]),
   // Memory first: the mesh is idle still.
   defineSuite(startMeshStand, [rssBenchmark, executeBenchmark, ttftBenchmark, stepBenchmark]),
   // Each on a mesh of its own: long logs, many sessions and dead harnesses are in the way of nobody.

@@ -12,6 +12,7 @@ import { createClient, type MeshClient } from "../../../services/common/grpc/cre
 import { type Definition, implementSome, unary } from "../../../services/common/grpc/handlers.ts";
 import { type RunningServer, startServer } from "../../../services/common/grpc/start-server.ts";
 import { newId } from "../../../services/common/ids/new-id.ts";
+import { createLogger } from "../../../services/common/log/create-logger.ts";
 import { createMeshFetch, type MeshFetch } from "../../../services/common/tls/mesh-fetch.ts";
 import {
   type Record as AuditRecord,
@@ -331,7 +332,8 @@ export class ProxyKit {
       listen: "127.0.0.1:0",
       tls: await this.ca.bundle("session"),
       image: IMAGE,
-      logLevel: "error",
+      // Standard output is the figures' when a benchmark starts this.
+      log: createLogger({ service: "session", instance: "session-1" }, "error", process.stderr),
       ownsProcess: false,
       implementations: [
         implementSome(SessionServiceService, {
