@@ -61,6 +61,7 @@ import { startRevocationWorker } from "./vault/revocation-worker.ts";
 import { createSecretReader } from "./vault/secret-reader.ts";
 import { createSecretWriter } from "./vault/secret-writer.ts";
 import { createSessionTokens } from "./vault/session-tokens.ts";
+import { WrongMount } from "./vault/wrong-mount.ts";
 
 /** sysexits: try again later (with a new login); and: not allowed, which no restart cures. */
 const EXIT_RETRY = 75;
@@ -84,6 +85,10 @@ const bound = openPolicy();
 try {
   await start();
 } catch (error) {
+  if (error instanceof WrongMount) {
+    log.fatal({ err: error }, "the Vault mount is wrong");
+    process.exit(EXIT_CONFIG);
+  }
   const isFinal = error instanceof BootstrapCompromised || error instanceof WrongPrivileges;
   log.fatal({ err: error }, error instanceof BootstrapCompromised ? "bootstrap_compromise" : "cannot start");
   process.exit(isFinal ? EXIT_NOT_ALLOWED : EXIT_RETRY);

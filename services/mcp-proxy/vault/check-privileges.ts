@@ -2,6 +2,7 @@ import type { VaultClient } from "./vault-client.ts";
 
 /** A credential that does not exist: its path stands for all of them. */
 const CREDENTIAL = "vaults/vlt_probe/vcrd_probe";
+const AUDIT = "sys/audit";
 
 // What mcp-proxy must not be able to do, whatever else its policies say.
 const NOTHING_AT = (mount: string) => [
@@ -19,19 +20,27 @@ const NOTHING_AT = (mount: string) => [
   `${mount}/data/ganglion-probe`,
 ];
 
+/** What was found out about mcp-proxy's token. */
+export interface Privileges {
+  /** What is wrong, one line each. */
+  problems: string[];
+  /** It may list audit devices. It need not. */
+  maySeeAudit: boolean;
+}
+
 /**
  * Asks Vault what mcp-proxy's token may do on a list of paths, and answers what is wrong with it: more than it needs
  * (case A124), or less than it cannot work without.
  */
-export async function findPrivilegeProblems(
+export async function examinePrivileges(
   client: VaultClient,
   mount: string,
   token: string,
-): Promise<string[]> {
+): Promise<Privileges> {
   const credential = `${mount}/data/${CREDENTIAL}`;
   const macKey = `${mount}/data/proxy/mac-key`;
   const nothing = NOTHING_AT(mount);
-  const paths = [...nothing, credential, macKey];
+  const paths = [...nothing, credential, macKey, AUDIT];
   const { data } = await client.write("sys/capabilities-self", { paths }, token);
   const at = (path: string): string[] => {
     const found = data?.[path];
@@ -50,5 +59,13 @@ export async function findPrivilegeProblems(
     const caps = at(path).join();
     if (caps !== "deny") problems.push(`${path}: ${caps || "no answer"}; must be denied`);
   }
-  return problems;
+  // Listing devices takes both.
+  const maySeeAudit = ["read", "sudo"].every((capability) => at(AUDIT).includes(capability));
+  return { problems, maySeeAudit };
+}
+
+/** True when an audit device is on; only for a token that may see that (case A126). */
+export async function hasAuditDevice(client: VaultClient, token: string): Promise<boolean> {
+  const { data } = await client.read(AUDIT, token);
+  return Object.keys(data ?? {}).length > 0;
 }

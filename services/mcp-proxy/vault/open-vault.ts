@@ -1,9 +1,10 @@
 import type { Logger } from "../../common/log/create-logger.ts";
-import { findPrivilegeProblems } from "./check-privileges.ts";
+import { examinePrivileges, hasAuditDevice } from "./check-privileges.ts";
 import { loadProxyKeys, type ProxyKeys } from "./proxy-keys.ts";
 import { logIn, type ProxyLogin, type VaultBootstrap } from "./proxy-login.ts";
 import { createTransport } from "./transport.ts";
 import { createVaultClient, type VaultClient } from "./vault-client.ts";
+import { watchDenials } from "./watch-denials.ts";
 
 /** A Vault that was found to be in order. */
 export interface OpenVault {
@@ -33,10 +34,13 @@ export async function openVault(
     onRenewalFailed: (failure) =>
       log.warn({ err: failure }, "renewal of the Vault login failed, trying again"),
   });
-  const problems = await findPrivilegeProblems(client, bootstrap.mount, login.token());
+  const { problems, maySeeAudit } = await examinePrivileges(client, bootstrap.mount, login.token());
   if (problems.length > 0) {
     throw new WrongPrivileges(`mcp-proxy's Vault login has the wrong privileges: ${problems.join("; ")}`);
   }
+  if (maySeeAudit && !(await hasAuditDevice(client, login.token()))) {
+    log.warn("Vault has no audit device on: reads of credentials leave no trace there");
+  }
   const keys = await loadProxyKeys(client, bootstrap.mount, login.token());
-  return { client, mount: bootstrap.mount, login, keys };
+  return { client: watchDenials(client, login), mount: bootstrap.mount, login, keys };
 }

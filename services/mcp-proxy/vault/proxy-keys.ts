@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { generateSealingKey, openSealingKey, type SealingKey } from "./sealing-key.ts";
 import type { VaultClient } from "./vault-client.ts";
 import { VaultFailure } from "./vault-failure.ts";
+import { WrongMount } from "./wrong-mount.ts";
 
 /** Keys of mcp-proxy that live in Vault. */
 export interface ProxyKeys {
@@ -34,22 +35,32 @@ export async function readOrCreate(
   const made = await make();
   try {
     // cas 0: only when there is none. Of two replicas that start together one writes and the other reads.
-    await client.write(path, { options: { cas: 0 }, data: made }, token);
+    const { data } = await client.write(path, { options: { cas: 0 }, data: made }, token);
+    // A KV version 1 mount stores whatever it gets, as it is, and says nothing of a version.
+    if (typeof data?.version !== "number") throw new WrongMount(path);
     return made;
   } catch (error) {
+    if (isNoMount(error)) throw new WrongMount(path);
     const winner = await readFields(client, path, token);
     if (winner) return winner;
     throw error;
   }
 }
 
+/** There is nothing that could take a write: no mount, or one whose paths lack data/. */
+function isNoMount(error: unknown): boolean {
+  return error instanceof VaultFailure && (error.kind === "not_found" || error.kind === "misrouted");
+}
+
 /** A document of ours at Vault; undefined when there is none. */
 export async function readFields(client: VaultClient, path: string, token: string) {
   try {
     const { data } = await client.read(path, token);
-    const fields = data?.data;
+    const { data: fields, metadata } = data ?? {};
+    if (typeof metadata !== "object" || metadata === null) throw new WrongMount(path);
     if (typeof fields === "object" && fields !== null) return fields as Record<string, string>;
   } catch (error) {
+    if (error instanceof VaultFailure && error.kind === "misrouted") throw new WrongMount(path);
     if (!(error instanceof VaultFailure) || error.kind !== "not_found") throw error;
     return undefined;
   }

@@ -13,6 +13,8 @@ export interface ProxyLogin {
   token(): string;
   /** False once renewal has failed for good. */
   isAlive(): boolean;
+  /** Vault refused a call with the token: finds out now whether the token is still good, at most every few seconds. */
+  suspect(): void;
   close(): void;
 }
 
@@ -33,6 +35,7 @@ export class BootstrapCompromised extends Error {
 
 const LEAST_LIFE_MS = 5000;
 const RETRY_MS = 1000;
+const SUSPECT_EVERY_MS = 2000;
 
 /**
  * Opens the wrapped secret id, once, logs in, and keeps the token alive: renewed at about two thirds of its life, a
@@ -54,6 +57,7 @@ export async function logIn(
   let endsAt = Date.now() + secondsOf(auth?.lease_duration) * 1000;
   let isAlive = true;
   let timer: NodeJS.Timeout | undefined;
+  let suspectedAt = 0;
   const lose = (failure?: VaultFailure) => {
     if (!isAlive) return;
     isAlive = false;
@@ -82,6 +86,12 @@ export async function logIn(
   return {
     token: () => token,
     isAlive: () => isAlive && Date.now() < endsAt,
+    suspect: () => {
+      if (!isAlive || Date.now() - suspectedAt < SUSPECT_EVERY_MS) return;
+      suspectedAt = Date.now();
+      clearTimeout(timer);
+      void renew();
+    },
     close: () => clearTimeout(timer),
   };
 }

@@ -6,10 +6,13 @@ import { createServer as createPlainServer } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
+import { loadProxyKeys } from "../../../services/mcp-proxy/vault/proxy-keys.ts";
 import { logIn } from "../../../services/mcp-proxy/vault/proxy-login.ts";
 import { createTransport } from "../../../services/mcp-proxy/vault/transport.ts";
 import { createVaultClient, type VaultClient } from "../../../services/mcp-proxy/vault/vault-client.ts";
 import { VaultFailure } from "../../../services/mcp-proxy/vault/vault-failure.ts";
+import { watchDenials } from "../../../services/mcp-proxy/vault/watch-denials.ts";
+import { WrongMount } from "../../../services/mcp-proxy/vault/wrong-mount.ts";
 import { TestCa } from "../../kit/ca.ts";
 
 const TOKEN = `hvs.${randomBytes(24).toString("hex")}`;
@@ -160,6 +163,102 @@ describe("the way to Vault", () => {
       delete process.env.HTTPS_PROXY;
       proxy.close();
     }
+  });
+
+  /** Plays a login whose token lives that many seconds, and each renewal of it. */
+  const playLogin = (lifeSeconds: number, renewal: (count: number) => [number, object]) => {
+    const renewals: number[] = [];
+    answer = (request, response) => {
+      const send = (status: number, body: object) => response.writeHead(status).end(JSON.stringify(body));
+      if (request.url === "/v1/sys/wrapping/unwrap") return send(200, { data: { secret_id: "s" } });
+      if (request.url === "/v1/auth/approle/login") {
+        return send(200, { auth: { client_token: TOKEN, lease_duration: lifeSeconds, renewable: true } });
+      }
+      if (request.url !== "/v1/auth/token/renew-self") return send(403, { errors: ["permission denied"] });
+      renewals.push(Date.now());
+      return send(...renewal(renewals.length));
+    };
+    return renewals;
+  };
+  const bootstrap = { role_id: "r", wrapped_secret_id: "w" };
+
+  it("is renewed at about two thirds of its life, again and again, with nobody calling [B121]", async function () {
+    this.timeout(30_000);
+    const enough = Promise.withResolvers<void>();
+    const startedAt = Date.now();
+    const renewals = playLogin(6, (count) => {
+      if (count === 3) enough.resolve();
+      return [200, { auth: { lease_duration: 6 } }];
+    });
+    const login = await logIn(client, bootstrap, { onLost: assert.fail, onRenewalFailed: assert.fail });
+    const keep = setInterval(() => {}, 1000);
+    await enough.promise;
+    clearInterval(keep);
+    const gaps = renewals.map((at, index) => at - (renewals[index - 1] ?? startedAt));
+    for (const gap of gaps) assert.ok(gap > 3600 && gap < 5900, `${gaps}`);
+    assert.ok(Date.now() - startedAt > 10_000 && login.isAlive());
+    login.close();
+  });
+
+  it("finds out about a revoked login with the first call that is refused, not with the next renewal [B120]", async () => {
+    const renewals = playLogin(3600, () => [403, { errors: ["permission denied"] }]);
+    const lost = Promise.withResolvers<VaultFailure | undefined>();
+    const login = await logIn(client, bootstrap, { onLost: lost.resolve, onRenewalFailed: assert.fail });
+    const watched = watchDenials(client, login);
+    // Another token's refusal says nothing of the login.
+    await failure(watched.read("ganglion/data/x", "hvs.of-a-session"));
+    assert.equal(renewals.length, 0);
+    await failure(watched.write("auth/token/create/ganglion-session", {}, login.token()));
+    assert.equal((await lost.promise)?.kind, "denied");
+    assert.equal(login.isAlive(), false);
+    login.close();
+  });
+
+  it("keeps a good login when a call is refused for another reason, and does not ask each time [B120]", async () => {
+    const renewals = playLogin(3600, () => [200, { auth: { lease_duration: 3600 } }]);
+    const login = await logIn(client, bootstrap, { onLost: assert.fail, onRenewalFailed: assert.fail });
+    const watched = watchDenials(client, login);
+    for (let calls = 0; calls < 5; calls += 1) await failure(watched.remove("x", login.token()));
+    const patched = await failure(watched.patch("x", {}, login.token()));
+    assert.equal(patched.kind, "denied");
+    assert.equal(renewals.length, 1);
+    assert.ok(login.isAlive());
+    login.close();
+  });
+
+  it("names the path when the mount is not KV version 2, before a key is believed [B124] [M16]", async () => {
+    const stored = { options: { cas: 0 }, data: { key: SECRET } };
+    const mounts: [string, (method: string) => [number, object]][] = [
+      // A version 1 mount keeps what it is given, and answers that.
+      ["version 1, empty", (method) => (method === "GET" ? [404, { errors: [] }] : [204, {}])],
+      ["version 1, written before", () => [200, { data: stored }]],
+      ["a path without data/", () => [404, { data: null, warnings: ["Invalid path for a versioned K/V"] }]],
+      ["no mount", () => [404, { errors: ["no handler for route"] }]],
+    ];
+    for (const [what, play] of mounts) {
+      answer = (request, response) => {
+        const [status, body] = play(request.method ?? "");
+        response.writeHead(status).end(status === 204 ? undefined : JSON.stringify(body));
+      };
+      const error = await loadProxyKeys(client, "secret", TOKEN).catch((thrown: unknown) => thrown);
+      assert.ok(error instanceof WrongMount, `${what}: ${inspect(error)}`);
+      assert.match(error.message, /^secret\/ is no KV version 2 mount .*secret\/data\/proxy\/mac-key/);
+      assert.ok(!inspect(error).includes(SECRET));
+    }
+  });
+
+  it("trusts no certificate that has expired [A116]", async () => {
+    const dir = await ca.bundle("vault", "vault-old", {
+      notBefore: new Date(Date.now() - 7_200_000),
+      lifeMs: 3_600_000,
+    });
+    const old = createServer(dir.contextOptions(), (_request, response) => response.end("{}"));
+    old.listen(0, "127.0.0.1");
+    await once(old, "listening");
+    const late = clientOf(old);
+    assert.equal((await failure(late.read("ganglion/data/x", TOKEN))).kind, "unreachable");
+    await late.close();
+    old.close();
   });
 
   it("survives a renewal that fails once, and tells when the token is really gone [A119]", async function () {

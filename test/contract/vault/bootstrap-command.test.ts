@@ -61,7 +61,10 @@ describe("ganglion vault bootstrap, at an empty Vault", function () {
     });
     (child.stdio[3] as Writable).end(token);
     const exited = once(child, "exit");
-    const [stdout, stderr] = await Promise.all([text(child.stdout as Readable), text(child.stderr as Readable)]);
+    const [stdout, stderr] = await Promise.all([
+      text(child.stdout as Readable),
+      text(child.stderr as Readable),
+    ]);
     assert.deepEqual(await exited, [0, null], stderr);
     assert.match((JSON.parse(stdout) as { role_id: string }).role_id, /^[0-9a-f-]{36}$/);
     const own = await rawCall(vault.address, "GET", "/v1/auth/token/lookup-self", { token });
