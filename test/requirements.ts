@@ -138,6 +138,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
   { id: "A094", shows: "nothing of a hand outlives it" },
   { id: "A095", shows: "fork bombs, long output and memory hurt their own hand only" },
   { id: "B085", shows: "an upstream that lost our session is initialized once and the call repeated once" },
+  { id: "B086", shows: "an upstream that lost our session concerns no other upstream" },
   { id: "B088", shows: "a tool that a server adds is shown with the next request and recorded" },
   { id: "B090", shows: "all pages of an upstream's tools are followed" },
   { id: "B092", shows: "progress of a tool resets its timer" },
@@ -152,6 +153,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
   { id: "M13", shows: "an error of the Vault client carries nothing of the request" },
   { id: "M14", shows: "a redirect of Vault is not followed" },
   { id: "M15", shows: "a Vault that never answers is given up on" },
+  { id: "M24", shows: "MCP servers of both eras are spoken to, each as it can" },
   { id: "M16", shows: "a wrong KV path is told from a missing secret" },
   {
     id: "A001",
@@ -175,6 +177,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
   { id: "A037", shows: "the mesh's own ports are never a destination" },
   { id: "A040", shows: "the model door checks whom the caller believes to talk to" },
   { id: "A042", shows: "one upstream client per session: answers never cross" },
+  { id: "A044", shows: "an upstream's session id is worth nothing to another session" },
   { id: "A046", shows: "the session token never reaches an upstream" },
   { id: "A052", shows: "a tool that changed is not called before somebody approves it" },
   {

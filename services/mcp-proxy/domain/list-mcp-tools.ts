@@ -81,6 +81,7 @@ async function listOnce(
 
 const REASONS: Record<McpFailureKind, Reason> = {
   not_listed: "MCP_SERVER_NOT_FOUND",
+  asks_back: "UPSTREAM_MALFORMED",
   unreachable: "UPSTREAM_UNREACHABLE",
   broken: "UPSTREAM_MALFORMED",
   malformed: "UPSTREAM_MALFORMED",

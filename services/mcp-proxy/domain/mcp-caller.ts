@@ -49,6 +49,7 @@ export interface McpCounters {
  */
 export type McpFailureKind =
   | "not_listed"
+  | "asks_back"
   | "unreachable"
   | "broken"
   | "malformed"

@@ -1,4 +1,5 @@
 import type { Dispatcher } from "undici";
+import { decodeBody, decoderOf } from "./decode-body.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
 
 /** A request to an upstream, built from nothing: no header of a caller is in it. */
@@ -42,12 +43,17 @@ export async function exchange(dispatcher: Dispatcher, request: UpstreamRequest)
     return typeof value === "string" ? value : undefined;
   };
   const coding = answer.headers["content-encoding"];
-  if (coding !== undefined && coding !== "identity") {
-    // Asked for plain text; what cannot be read cannot be searched for the credential (case A062).
+  if (coding === undefined || coding === "identity") {
+    return { status: answer.statusCode, header, body: answer.body, discard };
+  }
+  // It was asked for in plain.
+  const decoder = typeof coding === "string" ? decoderOf(coding) : undefined;
+  if (!decoder) {
+    // What cannot be read cannot be searched for the credential (case A062).
     discard();
     throw new UpstreamFailure("malformed", answer.statusCode);
   }
-  return { status: answer.statusCode, header, body: answer.body, discard };
+  return { status: answer.statusCode, header, body: decodeBody(answer.body, decoder), discard };
 }
 
 /** Turns what undici throws into a failure without text. */

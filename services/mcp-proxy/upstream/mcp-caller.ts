@@ -1,4 +1,10 @@
-import { ErrorCode, ListToolsResultSchema, McpError, ResultSchema } from "@modelcontextprotocol/sdk/types.js";
+import {
+  isInputRequiredResult,
+  ProtocolError,
+  type RequestOptions,
+  type StandardSchemaV1,
+  type Tool,
+} from "@modelcontextprotocol/client";
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type {
   McpCaller,
@@ -10,6 +16,7 @@ import type {
 } from "../domain/mcp-caller.ts";
 import { parseKeepingNumbers } from "./json-numbers.ts";
 import { createMcpConnections, type McpConnection } from "./mcp-connections.ts";
+import { failureIn } from "./mcp-failure.ts";
 import { currentOperation, type McpOperation } from "./mcp-operation.ts";
 import type { UpstreamPools } from "./pools.ts";
 import { readToolAnswer, readTools } from "./read-mcp.ts";
@@ -47,21 +54,20 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
       signal: bytes.signal,
       isOver: false,
       mayHaveSent: false,
-      exchanges: 0,
       requestBytes: 0,
       responseBytes: 0,
       redactions: 0,
       status: 0,
-      onStreamEnd: (failure, isResumable) => {
+      onStreamEnd: (failure, isResumable, step) => {
         if (isResumable) return;
         const reason = failure ?? new UpstreamFailure("malformed");
-        const { exchanges } = operation;
-        const settle = () => {
-          // The answer to `initialize` has ended long before that to a slow call that follows it.
-          if (operation.exchanges === exchanges) currentOperation.run(operation, () => request.abort(reason));
+        const giveUp = () => {
+          if (step !== undefined && step !== operation.step) return;
+          currentOperation.run(operation, () => request.abort(reason));
         };
-        setTimeout(settle, SETTLE_MS).unref();
+        setTimeout(giveUp, SETTLE_MS).unref();
       },
+      step: 0,
     };
     // The SDK sends its cancellation from the listener, so it has to run inside the operation.
     const onAbort = () =>
@@ -93,19 +99,21 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
 
   /** An upstream that restarted knows our session no more: forget it, initialize once, send once again (B085). */
   const attempt = async <T>(target: McpTarget, signal: AbortSignal, work: Work<T>): Promise<T> => {
-    const isNew = connections.peek(target) === undefined;
-    const connection = await connections.get(target);
+    const { connection, isNew } = await connections.get(target);
     try {
       return await work(connection, signal);
     } catch (error) {
-      const isLost =
-        error instanceof UpstreamFailure && error.kind === "refused" && [400, 404].includes(error.status);
-      if (!isLost || isNew || connection.transport.sessionId === undefined) throw error;
-      connections.forget(target, connection);
+      const failure = failureIn(error);
+      const isLost = failure?.kind === "refused" && [400, 404].includes(failure.status);
+      if (!isLost || isNew || !connection.hasSession) throw error;
+      const { told } = connection.list;
+      connections.forget(target);
       // What the restarted server says of its tools need not be what it said before: they are listed again.
-      const fresh = await connections.get(target);
-      fresh.told = connection.told;
+      const fresh = (await connections.get(target)).connection;
+      fresh.list.told = told;
       return await work(fresh, signal);
+    } finally {
+      if (connection.isForOne) await connection.client.close().catch(() => {});
     }
   };
 
@@ -113,51 +121,83 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
     listTools: (target, signal) =>
       perform(target, signal, async (connection, inner) => {
         const tools = await refresh(connection, inner);
-        connection.told = connection.digest;
-        return [...tools.values()];
+        connection.list.told = connection.list.digest;
+        return tools;
       }),
     callTool: (target, { name, inputJson, silenceMs, totalMs, admit }, signal) =>
       perform(target, signal, async (connection, inner): Promise<McpToolAnswer> => {
-        const { client } = connection;
-        const isFresh = connection.listedAt > Date.now() - BELIEVED_MS && connection.tools.has(name);
-        const tool = (isFresh ? connection.tools : await refresh(connection, inner)).get(name);
+        const { list } = connection;
+        if (list.listedAt <= Date.now() - BELIEVED_MS || !list.tools.has(name))
+          await refresh(connection, inner);
+        const tool = list.tools.get(name);
         if (!tool) throw new UpstreamFailure("not_listed");
         await admit(tool);
         const params = { name, arguments: parseKeepingNumbers(inputJson) as Record<string, unknown> };
-        const result = await client.request({ method: "tools/call", params }, ResultSchema, {
+        const options = {
           signal: inner,
           timeout: silenceMs,
           resetTimeoutOnProgress: true,
           maxTotalTimeout: totalMs,
           // Without a listener no progress token is sent, and the server reports nothing (B092).
           onprogress: () => {},
-        });
+          // Nobody here can answer what a server of the newer era asks back in the middle of a call.
+          allowInputRequired: true,
+        };
+        const result = await callIn(connection, tool, params, options);
+        if (isInputRequiredResult(result)) throw new UpstreamFailure("asks_back");
         return readToolAnswer(result);
       }),
     isRepeatable: (target, toolName) => {
-      const json = connections.peek(target)?.tools.get(toolName)?.annotationsJson;
+      const json = connections.listOf(target)?.tools.get(toolName)?.annotationsJson;
       if (!json) return false;
       const { readOnlyHint, idempotentHint } = JSON.parse(json) as Record<string, unknown>;
       return readOnlyHint === true || idempotentHint === true;
     },
     haveToolsChanged: (target) => {
-      const known = connections.peek(target);
-      if (!known || known.told === "") return false;
-      return known.listedAt === 0 || known.told !== known.digest;
+      const list = connections.listOf(target);
+      if (!list || list.told === "") return false;
+      return list.listedAt === 0 || list.told !== list.digest;
     },
     drop: (sessionId) => connections.drop(sessionId),
     close: async () => connections.close(),
   };
 }
 
+/** Takes whatever comes: what of an answer is wrong is judged part by part. */
+const ANYTHING: StandardSchemaV1<unknown, Record<string, unknown>> = {
+  "~standard": {
+    version: 1,
+    vendor: "ganglion",
+    validate: (value: unknown) => ({ value: value as Record<string, unknown> }),
+  },
+};
+
+/** In the newer era some arguments are repeated in headers when the tool's schema says so; the SDK knows how. */
+const REPEATS_IN_HEADERS = /"x-mcp-header"/;
+
+async function callIn(
+  { client }: McpConnection,
+  tool: McpTool,
+  params: { name: string; arguments: Record<string, unknown> },
+  options: RequestOptions,
+): Promise<Record<string, unknown>> {
+  if (client.getProtocolEra() === "modern" && REPEATS_IN_HEADERS.test(tool.inputSchemaJson)) {
+    // Without an output schema it has nothing to refuse an answer for (B104).
+    const toolDefinition = { name: tool.name, inputSchema: JSON.parse(tool.inputSchemaJson) } as Tool;
+    return client.callTool(params, { ...options, toolDefinition });
+  }
+  return client.request({ method: "tools/call", params }, ANYTHING, options);
+}
+
 /** Lists the tools, and keeps the list for the calls that follow. Of two with one name the first one counts. */
-async function refresh(connection: McpConnection, signal: AbortSignal): Promise<Map<string, McpTool>> {
+async function refresh({ client, list }: McpConnection, signal: AbortSignal): Promise<McpTool[]> {
   const since = Date.now();
-  const tools = await listAll(connection, signal);
-  connection.tools = new Map(tools.toReversed().map((tool) => [tool.name, tool]));
-  connection.digest = digestOf(tools);
-  connection.listedAt = since;
-  return new Map(tools.map((tool) => [tool.name, connection.tools.get(tool.name) as McpTool]));
+  const tools = new Map<string, McpTool>();
+  for (const tool of await listAll(client, signal)) if (!tools.has(tool.name)) tools.set(tool.name, tool);
+  list.tools = tools;
+  list.digest = digestOf([...tools.values()]);
+  list.listedAt = since;
+  return [...tools.values()];
 }
 
 /** One digest of all tools, whatever their order. */
@@ -168,17 +208,21 @@ function digestOf(tools: readonly McpTool[]): string {
     .join();
 }
 
-async function listAll({ client }: McpConnection, signal: AbortSignal): Promise<McpTool[]> {
+async function listAll(client: McpConnection["client"], signal: AbortSignal): Promise<McpTool[]> {
   const tools: McpTool[] = [];
   const seen = new Set<string>();
   let cursor: string | undefined;
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const params = cursor === undefined ? {} : { cursor };
-    const result = await client.request({ method: "tools/list", params }, ListToolsResultSchema, { signal });
+    const result = await client.request({ method: "tools/list", params }, ANYTHING, { signal });
+    const operation = currentOperation.getStore();
+    if (operation) operation.step += 1;
     tools.push(...readTools(result));
     if (tools.length > MAX_TOOLS) throw new UpstreamFailure("too_large");
-    cursor = result.nextCursor;
-    if (cursor === undefined || cursor === "") return tools;
+    const { nextCursor } = result;
+    if (nextCursor === undefined || nextCursor === "") return tools;
+    if (typeof nextCursor !== "string") throw new UpstreamFailure("malformed");
+    cursor = nextCursor;
     // A server that answers the same cursor again would go on for ever.
     if (seen.has(cursor)) throw new UpstreamFailure("malformed");
     seen.add(cursor);
@@ -199,9 +243,13 @@ function describe(error: unknown, signal: AbortSignal, operation: McpOperation) 
   if (error instanceof UpstreamFailure) return plain(error.kind);
   // The SDK turns a cancellation into a timeout of its own.
   if (signal.aborted) return plain(asFailure(signal.reason, "cancelled").kind);
-  if (error instanceof McpError && error.code === ErrorCode.RequestTimeout) return plain("timeout");
-  if (error instanceof McpError && error.code !== ErrorCode.ConnectionClosed) {
+  if (ProtocolError.isInstance(error)) {
     return { failure: "rpc_error" as const, rpcCode: error.code, text: error.message };
+  }
+  const failure = failureIn(error);
+  if (failure) {
+    operation.status ||= failure.status;
+    return plain(failure.kind);
   }
   // Whatever else the SDK throws may quote the answer: keep nothing of it.
   return plain(operation.mayHaveSent ? "malformed" : "unreachable");

@@ -1,13 +1,26 @@
 import { crashPoint } from "../../common/crash/crash-point.ts";
 import { exchange, toFailure } from "./exchange.ts";
+import { failureOfStatus } from "./mcp-failure.ts";
 import { currentOperation, type McpOperation, release } from "./mcp-operation.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
 
 /** Largest answer of an MCP server, all of one HTTP body. */
 export const MAX_BODY_BYTES = 16 << 20;
 
-// The SDK's own headers; everything else is not sent.
-const SENT = ["accept", "content-type", "mcp-session-id", "mcp-protocol-version", "last-event-id"];
+/** Most of an answer that says what was wrong. */
+const MAX_ERROR_BYTES = 65_536;
+
+// The SDK's own headers; everything else is not sent. Those of the newer era repeat what the body says.
+const SENT = [
+  "accept",
+  "content-type",
+  "mcp-session-id",
+  "mcp-protocol-version",
+  "last-event-id",
+  "mcp-method",
+  "mcp-name",
+];
+const SENT_PREFIX = "mcp-param-";
 // What the SDK reads of an answer. Without www-authenticate it has nothing to start an OAuth discovery from (A035).
 const RETURNED = ["content-type", "mcp-session-id"];
 
@@ -15,13 +28,31 @@ const RETURNED = ["content-type", "mcp-session-id"];
  * The fetch of the MCP SDK. It sends nothing outside of an operation, adds that operation's credential, follows no
  * redirect, and passes on answers without the credential.
  */
-export async function mcpFetch(input: string | URL, init: RequestInit = {}): Promise<Response> {
+export function mcpFetch(input: string | URL, init: RequestInit = {}): Promise<Response> {
+  return send(input, init, false);
+}
+
+/** The same for the oldest transport, whose answers all come on one stream: that is opened, once. */
+export function mcpStreamFetch(): typeof mcpFetch {
+  let isOpen = false;
+  return (input, init = {}) => {
+    const opens = (init.method ?? "GET") === "GET" && !isOpen;
+    isOpen ||= opens;
+    return send(input, init, opens);
+  };
+}
+
+async function send(input: string | URL, init: RequestInit, opensStream: boolean): Promise<Response> {
   const operation = currentOperation.getStore();
   if (!operation || operation.isOver) throw new UpstreamFailure("cancelled");
   const asked = new Headers(init.headers);
+  const method = init.method ?? "GET";
   // A stream outside of calls would be open for hours with a credential and no record: we say that there is none.
-  if (init.method === "GET" && !asked.has("last-event-id")) return new Response(null, { status: 405 });
-  if (init.method !== "POST" && init.method !== "GET") return new Response(null, { status: 405 });
+  const isRefused = method === "GET" && !opensStream && !asked.has("last-event-id");
+  if (isRefused || (method !== "POST" && method !== "GET")) return new Response(null, { status: 405 });
+  // Whatever came before has been answered, if the SDK goes on to this.
+  if (method === "POST") operation.step += 1;
+  const step = opensStream ? undefined : operation.step;
 
   const url = new URL(input);
   const headers: Record<string, string> = {};
@@ -29,10 +60,10 @@ export async function mcpFetch(input: string | URL, init: RequestInit = {}): Pro
     const value = asked.get(name);
     if (value !== null) headers[name] = value;
   }
+  for (const [name, value] of asked) if (name.startsWith(SENT_PREFIX)) headers[name] = value;
   if (operation.secret !== undefined) headers.authorization = `Bearer ${operation.secret}`;
-  const body = typeof init.body === "string" ? init.body : undefined;
-  operation.exchanges += 1;
-  operation.requestBytes += body === undefined ? 0 : Buffer.byteLength(body);
+  const sent = typeof init.body === "string" ? init.body : undefined;
+  operation.requestBytes += sent === undefined ? 0 : Buffer.byteLength(sent);
   const signals = [operation.signal, ...(init.signal ? [init.signal] : [])];
   const signal = AbortSignal.any(signals);
   const wasSent = operation.mayHaveSent;
@@ -43,9 +74,9 @@ export async function mcpFetch(input: string | URL, init: RequestInit = {}): Pro
     crashPoint("mcp.send");
     answer = await exchange(operation.dispatcher, {
       path,
-      method: init.method,
+      method,
       headers,
-      ...(body ? { body } : {}),
+      ...(sent ? { body: sent } : {}),
       signal,
     });
   } catch (error) {
@@ -56,6 +87,7 @@ export async function mcpFetch(input: string | URL, init: RequestInit = {}): Pro
   crashPoint("mcp.receive");
   operation.status = answer.status;
   refuseStatus(answer.status, answer.discard);
+  const isError = answer.status >= 400;
   const returned = new Headers();
   for (const name of RETURNED) {
     const value = answer.header(name);
@@ -65,34 +97,29 @@ export async function mcpFetch(input: string | URL, init: RequestInit = {}): Pro
     answer.discard();
     return new Response(null, { status: answer.status, headers: returned });
   }
-  return new Response(toStream(operation, answer.body, signal), { status: answer.status, headers: returned });
+  const body = release(operation, answer.body, isError ? MAX_ERROR_BYTES : MAX_BODY_BYTES);
+  const stream = toStream(operation, body, signal, step);
+  return new Response(stream, { status: answer.status, headers: returned });
 }
 
-/** Statuses with a meaning of their own never reach the SDK, which would put the body's text into its error. */
+/**
+ * Statuses with a meaning of their own never reach the SDK. The other ones of 400 and above do, with their bodies: in the
+ * newer era these say which versions a server speaks, and what is wrong with a request.
+ */
 function refuseStatus(status: number, discard: () => void): void {
-  const kind =
-    status >= 300 && status < 400
-      ? "redirect"
-      : status === 401 || status === 403
-        ? "unauthorized"
-        : status === 404
-          ? "refused"
-          : status >= 500
-            ? "broken"
-            : status >= 400 || status < 200
-              ? "refused"
-              : undefined;
-  if (!kind) return;
+  const isAnswer = status >= 200 && status < 300;
+  const failure = failureOfStatus(status);
+  if (isAnswer || (failure.kind === "refused" && status >= 400)) return;
   discard();
-  throw new UpstreamFailure(kind, status);
+  throw failure;
 }
 
 function toStream(
   operation: McpOperation,
-  body: AsyncIterable<Buffer>,
+  source: AsyncGenerator<Buffer>,
   signal: AbortSignal,
+  step: number | undefined,
 ): ReadableStream<Uint8Array> {
-  const source = release(operation, body, MAX_BODY_BYTES);
   let isResumable = false;
   return new ReadableStream<Uint8Array>(
     {
@@ -102,7 +129,7 @@ function toStream(
           if (done) {
             crashPoint("mcp.end");
             controller.close();
-            operation.onStreamEnd(undefined, isResumable);
+            operation.onStreamEnd(undefined, isResumable, step);
             return;
           }
           isResumable ||= value.includes("\nid:") || value.subarray(0, 3).equals(Buffer.from("id:"));
@@ -111,7 +138,7 @@ function toStream(
           const failure =
             error instanceof RangeError ? new UpstreamFailure("too_large") : toFailure(error, signal);
           controller.error(failure);
-          operation.onStreamEnd(failure, isResumable && failure.kind === "broken");
+          operation.onStreamEnd(failure, isResumable && failure.kind === "broken", step);
         }
       },
       cancel: async () => {

@@ -17,14 +17,14 @@ export interface McpOperation {
   isOver: boolean;
   /** Bytes of a request have, or may have, left. */
   mayHaveSent: boolean;
-  /** Requests so far: the end of an answer says nothing once another request has left. */
-  exchanges: number;
   requestBytes: number;
   responseBytes: number;
   redactions: number;
   status: number;
   /** An answer's stream ended; the SDK does not tell when what was waited for had not come in it. */
-  onStreamEnd: (failure: UpstreamFailure | undefined, isResumable: boolean) => void;
+  onStreamEnd: (failure: UpstreamFailure | undefined, isResumable: boolean, step: number | undefined) => void;
+  /** Rises whenever the operation goes on to something else: the end of an earlier answer matters no more. */
+  step: number;
 }
 
 /** The operation that the running code belongs to. */

@@ -1,4 +1,3 @@
-import type { ListToolsResult } from "@modelcontextprotocol/sdk/types.js";
 import type { McpTool, McpToolAnswer } from "../domain/mcp-caller.ts";
 import { pinOf } from "../domain/tool-pins.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
@@ -7,20 +6,33 @@ const MAX_NAME = 128;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what no name may have
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
-/** Reads one page of tools. One whose name nobody could call it by is left out. */
-export function readTools(result: ListToolsResult): McpTool[] {
-  return result.tools
-    .filter(({ name }) => isName(name))
-    .map((tool) => {
-      const definition = {
-        name: tool.name,
-        description: (tool.description ?? "").toWellFormed(),
-        inputSchemaJson: JSON.stringify(tool.inputSchema),
-        outputSchemaJson: tool.outputSchema === undefined ? "" : JSON.stringify(tool.outputSchema),
-        annotationsJson: tool.annotations === undefined ? "" : JSON.stringify(tool.annotations),
-      };
-      return { ...definition, pin: pinOf(definition) };
-    });
+/** Reads one page of tools. One that has no name to call it by, or no schema, is left out; the others stay (B100). */
+export function readTools({ tools }: Record<string, unknown>): McpTool[] {
+  if (!Array.isArray(tools)) throw new UpstreamFailure("malformed");
+  return tools.filter(isTool).map(({ name, description, inputSchema, outputSchema, annotations }) => {
+    const definition = {
+      name,
+      description: typeof description === "string" ? description.toWellFormed() : "",
+      inputSchemaJson: JSON.stringify(inputSchema),
+      outputSchemaJson: outputSchema === undefined ? "" : JSON.stringify(outputSchema),
+      annotationsJson: annotations === undefined ? "" : JSON.stringify(annotations),
+    };
+    return { ...definition, pin: pinOf(definition) };
+  });
+}
+
+interface RawTool {
+  name: string;
+  description?: unknown;
+  inputSchema: object;
+  outputSchema?: unknown;
+  annotations?: unknown;
+}
+
+function isTool(value: unknown): value is RawTool {
+  if (typeof value !== "object" || value === null) return false;
+  const { name, inputSchema } = value as Record<string, unknown>;
+  return typeof name === "string" && isName(name) && typeof inputSchema === "object" && inputSchema !== null;
 }
 
 function isName(name: string): boolean {

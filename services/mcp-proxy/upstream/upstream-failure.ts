@@ -2,6 +2,8 @@
 export type UpstreamFailureKind =
   /** Nothing was sent: the MCP server does not list the tool. */
   | "not_listed"
+  /** The MCP server wants something of a person before it goes on. */
+  | "asks_back"
   /** Nothing was sent: no connection, or no TLS. */
   | "unreachable"
   /** The connection broke, or the answer is not valid, after bytes were sent. */

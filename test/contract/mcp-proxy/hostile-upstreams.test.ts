@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { gzipSync } from "node:zlib";
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { newId } from "../../../services/common/ids/new-id.ts";
 import { ToolOutcome } from "../../../services/gen/ganglion/types/v1/event.ts";
 import { answer, answerInPieces, HostileMcp, type Misbehaviour, tool } from "./hostile-mcp.ts";
@@ -81,15 +81,46 @@ describe("upstreams that mean harm", () => {
     });
   }
 
-  it("a compressed answer: not passed on, though asked for plain [A062]", async () => {
-    upstream.misbehave = onCall((rpc, _request, response) => {
-      const body = gzipSync(JSON.stringify({ jsonrpc: "2.0", id: rpc.id, result: { content: [] } }));
-      response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" }).end(body);
-      return true;
+  const codings: Record<string, (text: string) => Buffer> = {
+    gzip: gzipSync,
+    deflate: deflateSync,
+    br: brotliCompressSync,
+    zstd: zstdCompressSync,
+  };
+  for (const [coding, encode] of Object.entries(codings)) {
+    it(`an answer in ${coding}, though asked for plain: decoded and searched [A062]`, async () => {
+      upstream.misbehave = onCall((rpc, _request, response) => {
+        const content = [{ type: "text", text: `told: ${SECRET}` }];
+        const body = encode(JSON.stringify({ jsonrpc: "2.0", id: rpc.id, result: { content } }));
+        response.writeHead(200, { "content-type": "application/json", "content-encoding": coding }).end(body);
+        return true;
+      });
+      const { outcome, text } = await call();
+      assert.equal(outcome, ToolOutcome.TOOL_OUTCOME_COMPLETED);
+      assert.match(text, /told: \[REDACTED:vcrd_/);
+      assert.equal(upstream.seen.at(-1)?.headers["accept-encoding"], "identity");
+      assert.equal((await kit.records(session.sessionId)).at(-1)?.redactions, 1n);
     });
-    const { outcome } = await call();
-    assert.equal(outcome, ToolOutcome.TOOL_OUTCOME_UNKNOWN);
-    assert.equal(upstream.seen.at(-1)?.headers["accept-encoding"], "identity");
+  }
+
+  it("a coding that nobody knows, one that is none, and a bomb: not passed on [A062] [A030]", async () => {
+    const bomb = gzipSync(Buffer.alloc(64 << 20));
+    const bodies: [string, Buffer][] = [
+      ["secret", Buffer.from(SECRET)],
+      ["gzip, br", gzipSync(SECRET)],
+      ["gzip", Buffer.from(`{"told":"${SECRET}"}`)],
+      ["gzip", gzipSync(SECRET).subarray(0, -4)],
+      ["gzip", bomb],
+    ];
+    for (const [coding, body] of bodies) {
+      upstream.misbehave = onCall((_rpc, _request, response) => {
+        response.writeHead(200, { "content-type": "application/json", "content-encoding": coding }).end(body);
+        return true;
+      });
+      const made = await call();
+      assert.notEqual(made.isError, false, coding);
+      assert.ok(!JSON.stringify(made.text).includes("told"), coding);
+    }
   });
 
   it("sees nothing of the caller's: no session token, no principal [A046]", async () => {
