@@ -1,6 +1,7 @@
 import { newId } from "../../common/ids/new-id.ts";
 import { Credential, CredentialValidation, Vault } from "../../gen/ganglion/vault/v1/vault_service.ts";
 import { bootstrapVault } from "../client/bootstrap-vault.ts";
+import { connectAccount } from "../client/connect-account.ts";
 import { connectMesh, type Mesh } from "../client/connect-mesh.ts";
 import { listCredentials, listVaults } from "../client/list-vaults.ts";
 import { ANTHROPIC_URL, storeModelKey } from "../client/model-key.ts";
@@ -12,7 +13,7 @@ import type { Command, Invocation } from "./command.ts";
 /** `ganglion vault` keeps vaults and writes credentials; nothing ever shows a secret. */
 export const vault: Command = {
   name: "vault",
-  usage: "<create|list|show|put|rotate|change|archive|delete|validate|model-key|bootstrap> …",
+  usage: "<create|list|show|put|connect|rotate|change|archive|delete|validate|model-key|bootstrap> …",
   summary: "keep vaults and write credentials; secrets come from standard input",
   details: [
     "create <name>                      make a vault",
@@ -23,6 +24,8 @@ export const vault: Command = {
     "                                   --client-id, --token-endpoint, --token-auth, --scope, --resource",
     "put <vault> --env <name>           store a secret that hands know as an environment variable, for",
     "                                   --allow-host <host> (several), or --any-host; --in header, body or both",
+    "connect <mcp server url>           log in there with OAuth: shows an address to open in a browser, or opens it",
+    "                                   with --open; --vault, --name, --scope, --port, --client-id, --token-auth",
     "rotate <vault> <credential>        store a new secret; --which token, refresh-token or client-secret",
     "change <vault> [<credential>]      change --name, --allow-host, --any-host, --in, --scope, --expires-at",
     "archive <vault> [<credential>]     remove secrets and keep the records",
@@ -48,6 +51,9 @@ export const vault: Command = {
     "allow-host": { type: "string", multiple: true },
     "any-host": { type: "boolean", default: false },
     in: { type: "string" },
+    vault: { type: "string" },
+    open: { type: "boolean", default: false },
+    port: { type: "string" },
     which: { type: "string", default: "token" },
     url: { type: "string", default: ANTHROPIC_URL },
     name: { type: "string" },
@@ -102,6 +108,13 @@ const VERBS: Record<string, Verb> = {
     const { made, target } = await putCredential(mesh.vaults, vaultId, options);
     terminal.object(Credential.toJSON(made));
     terminal.line(`stored credential ${terminal.style("bold", made.id)} for ${target}`);
+  },
+  connect: async (mesh, args, invocation) => {
+    const [url] = want(args, "connect <mcp server url> [--vault <vault>]", 1) as [string];
+    const made = await connectAccount(mesh, url, invocation);
+    const { terminal } = invocation;
+    terminal.object(Credential.toJSON(made));
+    terminal.line(`connected: credential ${terminal.style("bold", made.id)} for ${url}`);
   },
   rotate: async (mesh, args, { options, terminal }) => {
     const [vaultId, credentialId] = want(args, "rotate <vault> <credential>", 2) as [string, string];

@@ -16,8 +16,12 @@ const REGISTRY =
 const DRAIN = "only while a service stops in good order";
 const LATER = "needs minutes, days or megabytes; test/contract has them with a clock or limits of their own";
 const REPLICAS = "needs a second replica of the same service; test/chaos/session-replicas.test.ts has two";
+const OAUTH =
+  "the sessions' credentials are no OAuth tokens; test/contract/mcp-proxy/oauth-crash.test.ts dies at these";
 const LARGE = "needs a result of megabytes; test/contract/harness has one";
 const FAULT = "a hand that cannot be cleaned up; test/contract/sandbox has one";
+const OUTSIDE =
+  "no command of these sessions goes out; who dies there ends a connection, and test/contract/sandbox has a token that is lost";
 const RACE = "which way two processes meet is chance";
 const LOST = "a host is asked again when its answer, or the brain that asked, was lost";
 const LOOK = "is done every few seconds while a session is busy: most are over before";
@@ -77,11 +81,14 @@ export const UNREACHED: readonly Unreached[] = [
   { points: "sandbox.journal.replace.*", why: LATER },
   { points: "*.SessionService.SubscribePreviews*", why: REPLICAS },
   { points: "mcp-proxy.pg.ask_to_cancel.*", why: REPLICAS, isByChance: true },
+  { points: "mcp-proxy.pg.oauth_*", why: OAUTH },
+  { points: "mcp-proxy.oauth.*", why: OAUTH },
   { points: "harness.*.McpProxyService.ReadCall", why: LARGE },
   { points: "mcp-proxy.serve.McpProxyService.ReadCall.*", why: LARGE },
   { points: "harness.*.SessionService.PutPayload", why: LARGE },
   { points: "session.pg.payload_discard.*", why: LARGE },
   { points: "sandbox.hand.receive.unclean", why: FAULT },
+  { points: "sandbox.*.BindingService.IssueToken", why: OUTSIDE },
   { points: "session.pg.append_many.*", why: RACE, surelyIn: "many at once" },
   { points: "session.pg.append_state.*", why: RACE, surelyIn: "many at once" },
   { points: "session.pg.append_stored.*", why: RACE, surelyIn: "many at once" },

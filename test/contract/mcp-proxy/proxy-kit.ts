@@ -128,17 +128,20 @@ export class ProxyKit {
 
   /** Another process of mcp-proxy on the same database and vault. */
   async startProxy(env: Record<string, string> = {}, bootstrap?: object): Promise<RunningService> {
-    return startService(MAIN, {
-      env: {
-        ...this.postgres.env("ganglion_proxy"),
-        GANGLION_INSTANCE: "mcp-proxy-1",
-        GANGLION_LISTEN: "127.0.0.1:0",
-        GANGLION_SESSION_ADDR: this.sessionAddress,
-        ...this.#env,
-        ...env,
-      },
-      bootstrap: bootstrap ?? (await this.bootstrap()),
-    });
+    const document = bootstrap ?? (await this.bootstrap());
+    return startService(MAIN, { env: this.proxyEnv(env), bootstrap: document });
+  }
+
+  /** The environment of a process of mcp-proxy. */
+  proxyEnv(env: Record<string, string> = {}): Record<string, string> {
+    return {
+      ...this.postgres.env("ganglion_proxy"),
+      GANGLION_INSTANCE: "mcp-proxy-1",
+      GANGLION_LISTEN: "127.0.0.1:0",
+      GANGLION_SESSION_ADDR: this.sessionAddress,
+      ...this.#env,
+      ...env,
+    };
   }
 
   /** Kills the proxy and starts it again. */

@@ -34,6 +34,8 @@ await runFake(async () => {
   let handle = (_request: IncomingMessage, response: ServerResponse): void =>
     void response.writeHead(503).end();
   const server = createServer((request, response) => handle(request, response));
+  // On a busy machine five seconds pass between two requests, and a connection that is just being closed is an accident.
+  server.keepAliveTimeout = 60_000;
   const addr = await listenOnLoopback(server);
   const issuer = `http://${addr}`;
   const resource = `${issuer}/mcp`;

@@ -31,7 +31,7 @@ export function challengeParameter(
   challenge: string,
   name: "resource_metadata" | "scope",
 ): string | undefined {
-  const found = new RegExp(`(?:^|[\\\\s,])${name}="([^"\\\\\\\\]{1,2048})"`, "i").exec(challenge);
+  const found = new RegExp(`(?:^|[\\s,])${name}="([^"\\\\]{1,2048})"`, "i").exec(challenge);
   return found?.[1];
 }
 
