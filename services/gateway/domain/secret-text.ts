@@ -1,6 +1,6 @@
 import { invalid } from "./refuse.ts";
 
-const MIN_CHARS = 8;
+const MIN_CHARS = 4;
 const MAX_CHARS = 65_536;
 
 /** requiredSecret wants a secret that mcp-proxy will take. No error repeats any of it. */

@@ -1,5 +1,7 @@
-/** Least length of a secret: a shorter one could not be told from ordinary text in an answer. */
+/** Least length of a token that a token endpoint may give out: a shorter one is none. */
 export const MIN_SECRET_BYTES = 8;
+/** Least length of a secret that somebody stores: a shorter one could not be told from any text in an answer. */
+export const MIN_STORED_BYTES = 4;
 /** Greatest length of a secret. */
 export const MAX_SECRET_BYTES = 65_536;
 

@@ -184,7 +184,7 @@ describe("VaultService", () => {
   for (const secret of [
     "SEC\nRET-long-enough",
     "with\u0000nul-inside",
-    "short",
+    "abc",
     " space-before",
     "ünprintable-value",
   ]) {
