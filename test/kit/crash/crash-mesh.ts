@@ -29,6 +29,7 @@ import { type ServiceName, serviceOf } from "./point-name.ts";
 const ROOT = new URL("../../../", import.meta.url);
 const PRELOAD = "test/kit/crash/arm.ts";
 const MODEL_HTTP = "mcp-proxy-http";
+const EGRESS = "mcp-proxy-egress";
 const HARNESSES = ["harness-1", "harness-2"];
 
 /**
@@ -80,7 +81,7 @@ export class CrashMesh {
     const supervisorToken = await createSupervisorToken(vault.http, rootToken);
 
     const addresses: Record<string, string> = {};
-    for (const name of ["session-1", "mcp-proxy-1", MODEL_HTTP, "sandbox-1", ...HARNESSES])
+    for (const name of ["session-1", "mcp-proxy-1", MODEL_HTTP, EGRESS, "sandbox-1", ...HARNESSES])
       addresses[name] = `127.0.0.1:${await freePort()}`;
     const at = (name: string) => addresses[name] as string;
     const common = async (service: ServiceName, name: string) => ({
@@ -94,6 +95,8 @@ export class CrashMesh {
     const sandboxEnv = {
       ...(await common("sandbox", "sandbox-1")),
       GANGLION_SESSION_ADDR: at("session-1"),
+      GANGLION_PROXY_ADDR: at("mcp-proxy-1"),
+      GANGLION_PROXY_EGRESS_ADDR: at(EGRESS),
       GANGLION_DATA_DIR: folder,
       // So small that the journal is rewritten every few sessions.
       GANGLION_JOURNAL_COMPACT_BYTES: "4096",
@@ -122,6 +125,7 @@ export class CrashMesh {
           ...postgres.env("ganglion_proxy"),
           GANGLION_SESSION_ADDR: at("session-1"),
           GANGLION_PROXY_HTTP_LISTEN: at(MODEL_HTTP),
+          GANGLION_PROXY_EGRESS_LISTEN: at(EGRESS),
           GANGLION_SCRIPTED_MODEL_URL: world.model.url,
           GANGLION_PROXY_ALLOW_HTTP_HOSTS: new URL(world.mcp.url).host,
         },

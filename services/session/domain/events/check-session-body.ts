@@ -56,6 +56,7 @@ export function checkSessionBody(violations: Violations, path: string, body: Bod
         at("session_error.retry_status"),
         "is required",
       );
+      violations.string(at("session_error.repository_url"), body.value.repositoryUrl, { maxLength: 2048 });
       return;
     case "spanModelRequestStart":
       violations.integer(at("span_model_request_start.consumed_position"), body.value.consumedPosition, {
