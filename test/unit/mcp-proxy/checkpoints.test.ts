@@ -23,13 +23,13 @@ class CreateOnlyVault implements Pick<VaultClient, "read" | "write"> {
 
   async read(path: string) {
     if (!this.documents.has(path)) throw new VaultFailure("not_found", 404);
-    return { data: { data: this.documents.get(path) } };
+    return { data: { data: this.documents.get(path), metadata: { version: 1 } } };
   }
 
   async write(path: string, { data }: Record<string, unknown>) {
     if (this.documents.has(path)) throw new VaultFailure("denied", 403);
     this.documents.set(path, data);
-    return {};
+    return { data: { version: 1 } };
   }
 }
 
