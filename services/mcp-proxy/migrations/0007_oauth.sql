@@ -25,6 +25,16 @@ CREATE TABLE proxy.oauth_authorizations (
 );
 CREATE INDEX oauth_authorizations_age ON proxy.oauth_authorizations (created_at);
 
+-- Archiving a credential removes its secrets, also those that are on their way to Vault.
+CREATE FUNCTION proxy.drop_oauth_renewal() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+  DELETE FROM proxy.oauth_renewals AS r WHERE r.credential_id = NEW.credential_id;
+  RETURN NULL;
+END $$;
+REVOKE ALL ON FUNCTION proxy.drop_oauth_renewal() FROM PUBLIC;
+CREATE TRIGGER credentials_archived AFTER UPDATE OF archived_at ON proxy.credentials
+  FOR EACH ROW WHEN (NEW.archived_at IS NOT NULL) EXECUTE FUNCTION proxy.drop_oauth_renewal();
+
 -- Claims the renewal of a credential that still has version p_from: 'claimed'; 'claimed' too, with the sealed answer, when
 -- whoever renewed it before died (or gave up) with the answer in hand; 'busy' while another renews; 'moved' when it has
 -- another version by now (null: it has gone). The lock on the credential's row puts claims in one order with what ends them.
