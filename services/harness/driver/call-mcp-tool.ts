@@ -14,6 +14,7 @@ import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
 import { callResult } from "./new-events.ts";
 import { orStop } from "./or-stop.ts";
 import { pause } from "./pause.ts";
+import { NOT_AUTHENTICATED } from "./resolve-tools.ts";
 import { unknown } from "./run-in-hand.ts";
 
 // The transport failed, so nobody said whether the proxy had begun; everything else comes from the proxy itself,
@@ -83,6 +84,8 @@ export async function callMcpTool(
       const isSilent = SILENT.has(reason);
       mayHaveBegun ||= isSilent;
       const mayHelp = isSilent || PASSING.has(reason) || ctx.token.renewAfter(error);
+      // It is asked for its tools before the model is: if it still refuses, that is an error of the session.
+      if (NOT_AUTHENTICATED.has(reason)) ctx.changedServers.add(call.serverName);
       if (!mayHelp || performance.now() > until) {
         return mayHaveBegun
           ? callResult(call, unknown("The credential proxy did not answer"))

@@ -15,6 +15,11 @@ import { stepSignal } from "./step-signal.ts";
 
 const TRIES = 2;
 
+/** Reasons of mcp-proxy for a server that takes no credential of the session's. */
+export const NOT_AUTHENTICATED: ReadonlySet<string> = new Set([
+  ...["UPSTREAM_UNAUTHORIZED", "CRED_MISSING", "CRED_MALFORMED", "CRED_REFRESH_FAILED"],
+]);
+
 /**
  * Asks MCP servers for their tools, all at once, and writes down what each said, so that every brain offers the model
  * the same. A server that cannot be asked is an error that is told; the turn goes on without its tools and it is asked
@@ -86,7 +91,7 @@ const connectionFailed: Failure = {
 
 function failureOf(error: unknown): Failure {
   const reason = GanglionError.is(error) ? error.reason : "INTERNAL";
-  if (["UPSTREAM_UNAUTHORIZED", "CRED_MISSING", "CRED_MALFORMED", "CRED_REFRESH_FAILED"].includes(reason)) {
+  if (NOT_AUTHENTICATED.has(reason)) {
     const message = "An MCP server does not accept the stored credential, or there is none.";
     return { part: PART.UPSTREAM, errorType: "mcp_authentication_failed_error", message, reason };
   }

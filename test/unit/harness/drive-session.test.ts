@@ -312,6 +312,23 @@ describe("driving a session", () => {
     assert.equal(world.log.types().at(-1), "sessionStatusIdle");
   });
 
+  it("tells that an MCP server takes the credential no more in the middle of a turn, and goes on", async () => {
+    const world = withBooks(
+      answer("tool_use", { id: "a", name: "mcp__books__find", input: {} }),
+      answer("end_turn", "It is closed."),
+    );
+    world.mcp.onCall = () => {
+      world.mcp.tools.delete("books");
+      throw new GanglionError({ code: "FAILED_PRECONDITION", reason: "CRED_REFRESH_FAILED", message: "no" });
+    };
+    await world.drive();
+    const [error] = world.log.all("sessionError");
+    assert.deepEqual([error?.errorType, error?.mcpServerName], ["mcp_authentication_failed_error", "books"]);
+    const [result] = world.log.all("agentMcpToolResult");
+    assert.equal(result?.isError, true);
+    assert.equal(world.log.types().at(-1), "sessionStatusIdle");
+  });
+
   it("stops asking for calls once its run is over, whatever they answer [B149]", async () => {
     const world = new World(session(), answer("tool_use", bash("a", "slow")));
     let asked = 0;
