@@ -150,7 +150,7 @@ describe("a hand's way out, over a whole mesh", function () {
     await stage.turn(sessionId, bash("export WORD=a-word-that-only-this-hand-has; sleep 60 &"));
     const [hand] = (await stage.hands.listHands({ sessionId })).hands;
     const work = join(stage.mesh.files.state, "sandbox/bubblewrap/hands", hand?.id ?? "");
-    assert.ok(readFileSync(join(work, "outside", "gitconfig"), "utf8").includes("insteadOf"));
+    assert.ok(readFileSync(join(work, "door", "outside", "gitconfig"), "utf8").includes("insteadOf"));
     const agents = readdirSync("/proc").filter((name) => {
       try {
         const isInside =

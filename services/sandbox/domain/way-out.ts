@@ -31,6 +31,3 @@ export interface WaysOut {
   /** The hand's way out; undefined = it may reach nothing. Rejects when that cannot be found out. */
   find(hand: HandName): Promise<WayOut | undefined>;
 }
-
-/** File name of a hand's socket in its folder. */
-export const DOOR_SOCKET = "egress.sock";

@@ -5,6 +5,9 @@ import type { HandToken } from "./hand-token.ts";
 import type { ProxyDialer } from "./proxy-dialer.ts";
 import { refuse } from "./refuse.ts";
 
+// A program that is done writing waits for an answer, or is gone; the two look the same.
+const HALF_CLOSED_MS = 30_000;
+
 /** HandConnection carries one connection of a hand to the proxy's egress door and back. */
 export class HandConnection {
   /** Resolves when both ends are closed; never rejects. */
@@ -20,6 +23,7 @@ export class HandConnection {
     client.once("close", () => this.#gone.abort());
     // Whatever passes, passes this end.
     client.setTimeout(idleMs, () => this.cut());
+    client.once("end", () => client.setTimeout(Math.min(idleMs, HALF_CLOSED_MS)));
     const closed = new Promise<void>((resolve) => client.once("close", () => resolve()));
     this.ended = this.#carry(dialer).then(() => closed);
   }

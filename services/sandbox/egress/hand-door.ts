@@ -1,10 +1,12 @@
 import { chmodSync, closeSync, constants, openSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
-import { DOOR_SOCKET, type OpenDoor } from "../domain/way-out.ts";
+import type { OpenDoor } from "../domain/way-out.ts";
 import { HandConnection } from "./hand-connection.ts";
 import type { HandToken } from "./hand-token.ts";
 import type { ProxyDialer } from "./proxy-dialer.ts";
 import { refuse } from "./refuse.ts";
+
+const SOCKET = "egress.sock";
 
 /** Bounds of the doors of this host. */
 export type DoorLimits = {
@@ -49,7 +51,7 @@ export class HandDoor implements OpenDoor {
     // A socket's path may have 107 bytes and no more; by descriptor every folder is near. It stays open as long as
     // the server, which removes its socket by the same path.
     const fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY);
-    const path = `/proc/self/fd/${fd}/${DOOR_SOCKET}`;
+    const path = `/proc/self/fd/${fd}/${SOCKET}`;
     try {
       await listen(door.#server, path);
       // The hand has another user id; who can reach the path is the folder's business.

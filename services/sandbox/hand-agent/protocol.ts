@@ -18,8 +18,11 @@ export const DEFAULT_LIMITS: HandLimits = {
   fileBytes: 1024 * 1024,
 };
 
-/** Socket of a hand that may reach the outside: its other end is the sandbox service. */
-export const EGRESS_SOCKET = "/run/ganglion/egress.sock";
+/** Folder of a hand that may reach the outside: its socket, and what programs need to use it. */
+export const EGRESS_FOLDER = "/run/ganglion";
+
+/** The socket; its other end is the sandbox service. */
+export const EGRESS_SOCKET = `${EGRESS_FOLDER}/egress.sock`;
 
 /** Port on a hand's loopback where programs find the socket through their proxy variables. */
 export const EGRESS_PORT = 3128;

@@ -29,7 +29,8 @@ const SETUP: GetHandSetupResponse = {
 
 /**
  * PlayedEgress is mcp-proxy as the sandbox sees it: BindingService for hands, and an egress door that notes who comes
- * and serves CONNECT to one address, whatever host is named, and everything else with a line of text.
+ * and serves CONNECT to one address, whatever host is named, and everything else with a line of text; "/held" is never
+ * answered.
  */
 export class PlayedEgress {
   readonly issued: IssueTokenRequest[] = [];
@@ -120,6 +121,7 @@ export class PlayedEgress {
     const [head, body] = await readUntil(socket, "\r\n\r\n", rest);
     connection.head = head;
     if (head.startsWith("CONNECT ")) return this.#tunnel(socket, body);
+    if (head.includes("/held")) return void socket.once("end", () => socket.destroy()).resume();
     socket.on("data", () => undefined);
     if (body.length > 0) socket.unshift(body);
     const text = `seen: ${head.split("\r\n")[0]}\n`;

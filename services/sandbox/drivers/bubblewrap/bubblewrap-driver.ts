@@ -21,7 +21,7 @@ import {
   type HandDriver,
   type HandResources,
 } from "../../domain/hand-driver.ts";
-import { DOOR_SOCKET, type OpenDoor, type WayOut } from "../../domain/way-out.ts";
+import type { OpenDoor, WayOut } from "../../domain/way-out.ts";
 import type { OutsideConfig } from "../../hand-agent/protocol.ts";
 import { BubblewrapHand } from "./bubblewrap-hand.ts";
 import { Cgroups } from "./cgroups.ts";
@@ -35,11 +35,11 @@ import { type UidSlot, UidSlots } from "./uid-slots.ts";
 
 const run = promisify(execFile);
 const REMOVE_SCRIPT = 'chmod -R u+rwX -- "$1" 2>/dev/null; rm -rf -- "$1"/* "$1"/.[!.]* "$1"/..?*';
-// In a hand's folder, beside its work folder: files of the service, which the hand reads.
-const OUTSIDE = "outside";
-// Holds the hand's socket alone. Open while the jail is made; from then on the hand has it by its mount, and nobody by
-// its path.
+// In a hand's folder, beside its work folder. Open while the jail is made; from then on the hand has what is inside by its
+// mount, and nobody by its path.
 const DOOR = "door";
+// Inside of that: the hand's socket, and files of the service, which the hand reads.
+const OUTSIDE = join(DOOR, "outside");
 const PROBE_RESOURCES = { memoryBytes: 1 << 30, cpuMillis: 1000, maxProcesses: 64, diskBytes: 1 << 30 };
 
 /** Where the driver works. */
@@ -149,14 +149,13 @@ export class BubblewrapDriver implements HandDriver {
     cleanUp: () => Promise<void>,
     wayOut: WayOut | undefined,
   ): Promise<DrivenHand> {
-    const outside = { socket: join(folder, DOOR, DOOR_SOCKET), folder: join(folder, OUTSIDE) };
     const jail = await Jail.start({
       parts: {
         nodeBinary: this.#options.nodeBinary,
         agentFolder: join(this.#options.folder, "agent"),
         etcFolder: join(this.#options.folder, "etc"),
         workFolder: join(folder, "work"),
-        ...(wayOut && { outside }),
+        ...(wayOut && { outsideFolder: join(folder, OUTSIDE) }),
       },
       identity: slot,
       joinFiles,
@@ -243,10 +242,10 @@ function checkHost(nodeBinary: string): void {
 
 /** Makes what a hand with a way out is shown: its socket, and the files that go with it. */
 async function openDoor(folder: string, wayOut: WayOut, roots: string): Promise<OpenDoor> {
-  writeOutsideFiles(join(folder, OUTSIDE), wayOut.setup, roots);
   mkdirSync(join(folder, DOOR));
   chmodSync(join(folder, DOOR), 0o711);
-  return wayOut.open(join(folder, DOOR));
+  writeOutsideFiles(join(folder, OUTSIDE), wayOut.setup, roots);
+  return wayOut.open(join(folder, OUTSIDE));
 }
 
 function agentConfig({ setup, maxConnections }: WayOut): OutsideConfig {
@@ -262,6 +261,6 @@ async function removeHandFolder(folder: string, identity: HandIdentity | undefin
     await run(program!, args, { env: {}, cwd: "/" });
     rmdirSync(work);
   }
-  for (const name of [OUTSIDE, DOOR]) rmSync(join(folder, name), { recursive: true, force: true });
+  rmSync(join(folder, DOOR), { recursive: true, force: true });
   if (existsSync(folder)) rmdirSync(folder);
 }

@@ -11,6 +11,7 @@ import {
 import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { EGRESS_FOLDER } from "../../hand-agent/protocol.ts";
 
 const AGENT_SOURCE = fileURLToPath(new URL("../../hand-agent/", import.meta.url));
 
@@ -21,8 +22,8 @@ const ETC_FILES: Readonly<Record<string, string>> = {
   hosts: "127.0.0.1 localhost hand\n::1 localhost\n",
   hostname: "hand\n",
   "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-  // A hand that may reach the outside has its own in this place.
-  gitconfig: "",
+  // What is not there is left out: a hand that may reach the outside has it.
+  gitconfig: "[include]\n\tpath = /etc/ganglion/gitconfig\n",
 };
 
 /**
@@ -48,10 +49,10 @@ export function installEtc(folder: string): void {
   for (const name of ["ld.so.cache", "localtime"]) {
     if (existsSync(join("/etc", name))) writePublicFile(join(folder, name), readFileSync(join("/etc", name)));
   }
-  // The host's links between equivalent programs are mounted here,
+  // The host's links between equivalent programs are mounted here.
   makePublicFolder(join(folder, "alternatives"));
-  // and here what a hand needs that may reach the outside; some programs look for authorities by this name only.
-  makePublicFolder(join(folder, "ganglion"));
+  // What a hand has that may reach the outside; some programs look for authorities by the second name only.
+  symlinkSync(EGRESS_FOLDER, join(folder, "ganglion"));
   makePublicFolder(join(folder, "ssl"));
   makePublicFolder(join(folder, "ssl", "certs"));
   symlinkSync("/etc/ganglion/ca-bundle.pem", join(folder, "ssl", "certs", "ca-certificates.crt"));

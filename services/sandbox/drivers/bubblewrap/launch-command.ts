@@ -1,6 +1,5 @@
 import type { HandResources } from "../../domain/hand-driver.ts";
-import { EGRESS_SOCKET } from "../../hand-agent/protocol.ts";
-import { outsideMounts } from "./outside-files.ts";
+import { EGRESS_FOLDER } from "../../hand-agent/protocol.ts";
 
 /** Where the pieces of a jail are on the host. */
 export type JailParts = {
@@ -12,8 +11,8 @@ export type JailParts = {
   etcFolder: string;
   /** The hand's work folder, made by the launcher under the hand's user id. */
   workFolder: string;
-  /** The hand's socket, and the folder of files that go with it; absent = no way out. */
-  outside?: { socket: string; folder: string };
+  /** Folder with the hand's socket and the files that go with it; absent = no way out. */
+  outsideFolder?: string;
 };
 
 /** Host identity of a hand; absent = that of the service. */
@@ -98,9 +97,7 @@ export function jailArguments(parts: JailParts): Buffer {
     ],
     ["--remount-ro", "/dev"],
     ["--ro-bind", parts.etcFolder, "/etc", "--ro-bind-try", "/etc/alternatives", "/etc/alternatives"],
-    parts.outside
-      ? [...outsideMounts(parts.outside.folder), "--ro-bind", parts.outside.socket, EGRESS_SOCKET]
-      : [],
+    parts.outsideFolder === undefined ? [] : ["--ro-bind", parts.outsideFolder, EGRESS_FOLDER],
     ["--size", String(TEMPORARY_BYTES), "--perms", "1777", "--tmpfs", "/tmp"],
     ["--size", String(TEMPORARY_BYTES), "--perms", "0700", "--tmpfs", "/home/hand"],
     ["--size", String(SMALL_BYTES), "--perms", "0700", "--tmpfs", "/run/hand"],

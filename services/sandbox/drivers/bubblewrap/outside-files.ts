@@ -5,8 +5,8 @@ import type { HandSetup } from "../../domain/way-out.ts";
 import { EGRESS_PORT } from "../../hand-agent/protocol.ts";
 
 const PROXY = `http://127.0.0.1:${EGRESS_PORT}`;
-/** Where a hand sees the files that writeOutsideFiles makes. */
-export const OUTSIDE_FOLDER = "/etc/ganglion";
+// A link of every hand to EGRESS_FOLDER.
+const OUTSIDE_FOLDER = "/etc/ganglion";
 const AUTHORITY = "egress-ca.pem";
 const BUNDLE = "ca-bundle.pem";
 const GITCONFIG = "gitconfig";
@@ -31,11 +31,6 @@ export function writeOutsideFiles(folder: string, setup: HandSetup, roots: strin
     writeFileSync(join(folder, name), content);
     chmodSync(join(folder, name), 0o644);
   }
-}
-
-/** outsideMounts are bubblewrap's arguments that show those files in a hand. */
-export function outsideMounts(folder: string): string[] {
-  return ["--ro-bind", folder, OUTSIDE_FOLDER, "--ro-bind", join(folder, GITCONFIG), "/etc/gitconfig"];
 }
 
 /**
