@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { readPolicy } from "../../common/policy/read-policy.ts";
 import { CliError, EXIT } from "../terminal/exit-codes.ts";
 import { askSupervisor } from "../up/control-socket.ts";
 import { installLine, installPackages, missingPackages } from "../up/debian-packages.ts";
@@ -28,6 +29,8 @@ export const up: Command = {
     "a budget.",
     "--evaluator names a JavaScript module, one file, that decides on calls under the permission policy auto",
     "(services/harness/README.md); without it the built-in rules do.",
+    "--policy names the operator's policy, the upper bound on what sessions may reach (ganglion policy lint checks one);",
+    "without it deploy/local/policy.yaml is in force.",
     "--upstream-ca names a PEM file with authorities that servers outside may have beside the public ones.",
   ],
   options: {
@@ -40,6 +43,7 @@ export const up: Command = {
     "model-prices": { type: "string" },
     evaluator: { type: "string" },
     "upstream-ca": { type: "string" },
+    policy: { type: "string" },
     foreground: { type: "boolean", default: false },
   },
   arity: [0, 0],
@@ -59,7 +63,9 @@ async function runUp(invocation: Invocation): Promise<number> {
     typeof pricesFile === "string" ? readOperatorFile("model-prices", pricesFile, JSON.parse) : undefined;
   const evaluator =
     typeof evaluatorFile === "string" ? readOperatorFile("evaluator", evaluatorFile) : undefined;
-  const { "upstream-ca": caFile } = options;
+  const { "upstream-ca": caFile, policy: policyFile } = options;
+  const policy =
+    typeof policyFile === "string" ? readOperatorFile("policy", policyFile, readPolicy) : undefined;
   const upstreamCa =
     typeof caFile === "string" ? readOperatorFile("upstream-ca", caFile, checkCertificates) : undefined;
   const progress = terminal.progress();
@@ -80,6 +86,7 @@ async function runUp(invocation: Invocation): Promise<number> {
         ...(modelPrices === undefined ? {} : { modelPrices }),
         ...(evaluator === undefined ? {} : { evaluator }),
         ...(upstreamCa === undefined ? {} : { upstreamCa }),
+        ...(policy === undefined ? {} : { policy }),
         ...outsideServers(process.env, (path) => readFileSync(path, "utf8")),
       },
       (line) => {

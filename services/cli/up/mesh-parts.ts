@@ -215,8 +215,11 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
           instance.service === "harness"
             ? operatorFile("GANGLION_HARNESS_EVALUATOR", "evaluator.mjs", options.evaluator)
             : {},
-        upstreamCa: isProxy
-          ? operatorFile("GANGLION_UPSTREAM_CA_FILE", "upstream-ca.pem", options.upstreamCa)
+        outside: isProxy
+          ? {
+              ...operatorFile("GANGLION_UPSTREAM_CA_FILE", "upstream-ca.pem", options.upstreamCa),
+              ...operatorFile("GANGLION_POLICY_FILE", "policy.yaml", options.policy),
+            }
           : {},
         audit: isProxy ? auditSettings(this.#context) : {},
         sandbox: instance.service === "sandbox" ? sandboxSettings(this.#context, this.#cgroup) : {},

@@ -60,7 +60,8 @@ export interface EnvironmentContext {
   readonly sandbox: Record<string, string>;
   readonly modelPrices: Record<string, string>;
   readonly evaluator: Record<string, string>;
-  readonly upstreamCa: Record<string, string>;
+  /** Files of the operator about the outside, for mcp-proxy. */
+  readonly outside: Record<string, string>;
   readonly audit: Record<string, string>;
 }
 
@@ -77,7 +78,7 @@ export function serviceEnvironment(
     sandbox,
     modelPrices,
     evaluator,
-    upstreamCa,
+    outside,
     audit,
   }: EnvironmentContext,
 ): Record<string, string> {
@@ -102,7 +103,7 @@ export function serviceEnvironment(
         GANGLION_PROXY_EGRESS_LISTEN: at("mcp-proxy-egress"),
         GANGLION_PROXY_FORBIDDEN_ENDPOINTS: forbiddenEndpoints.join(","),
         ...audit,
-        ...upstreamCa,
+        ...outside,
         ...(scriptedModelUrl ? { GANGLION_SCRIPTED_MODEL_URL: scriptedModelUrl } : {}),
         ...(allowHttpHosts ? { GANGLION_PROXY_ALLOW_HTTP_HOSTS: allowHttpHosts } : {}),
       };

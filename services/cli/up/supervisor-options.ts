@@ -24,6 +24,8 @@ export interface SupervisorOptions {
   readonly evaluator?: string;
   /** PEM of authorities that upstreams may have beside the public ones; absent: none. */
   readonly upstreamCa?: string;
+  /** The operator's policy as YAML; absent: the one that is shipped. */
+  readonly policy?: string;
   /** A PostgreSQL to use instead of the embedded one. */
   readonly postgres?: ExternalPostgres;
   /** A Vault to use instead of the embedded one. */

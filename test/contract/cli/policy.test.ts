@@ -58,6 +58,13 @@ describe("ganglion policy", function () {
     assert.equal(JSON.parse(model.stdout).rule, "default.models[0]");
   });
 
+  it("up refuses one that is not valid before it starts anything [A155]", async () => {
+    const typo = file("typo-for-up.yaml", "version: 1\ndefault: { egres: [] }\n");
+    const { code, stderr } = await runCli(["up", "--policy", typo, "--state-dir", join(folder, "mesh")]);
+    assert.equal(code, 78, stderr);
+    assert.match(stderr, /--policy .* cannot be used: the policy is not valid/);
+  });
+
   it("says with 64 what a question lacks", async () => {
     for (const args of [
       ["policy", "explain", SHIPPED],

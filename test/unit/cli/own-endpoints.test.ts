@@ -23,7 +23,7 @@ describe("the mesh's own endpoints", () => {
       modelPrices: {},
       evaluator: {},
       audit: {},
-      upstreamCa: {},
+      outside: {},
     });
     const told = new Set(GANGLION_PROXY_FORBIDDEN_ENDPOINTS?.split(","));
     for (const name of names) assert.equal(told.has(at(name)), name !== "scripted-model", name);
@@ -40,7 +40,7 @@ describe("the mesh's own endpoints", () => {
         modelPrices: {},
         evaluator: {},
         audit: {},
-        upstreamCa: {},
+        outside: {},
       };
       const { GANGLION_SESSION_ADDR } = serviceEnvironment(service, { ...context, ...more });
       assert.equal(GANGLION_SESSION_ADDR, "session-1,session-2,session-3", service);
