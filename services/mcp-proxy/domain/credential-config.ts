@@ -24,6 +24,8 @@ export type CredentialNetworking = { type: "unrestricted" } | { type: "limited";
 export interface CredentialConfig {
   /** mcp_oauth: RFC 3339; absent = not known. */
   expires_at?: string;
+  /** mcp_oauth: when mcp-proxy itself got the access token, RFC 3339; absent = somebody else did. */
+  obtained_at?: string;
   /** mcp_oauth: absent = it cannot be refreshed. */
   refresh?: RefreshConfig;
   /** environment_variable: always there. */

@@ -85,9 +85,6 @@ export interface Secret {
   version: bigint;
   /** Vault's id of the request that read it. */
   vaultRequestId: string;
-  /** When it expires and when it was stored, for an OAuth token; milliseconds. */
-  expiresAt?: number;
-  writtenAt?: number;
 }
 
 /** Reads credentials with the session's own Vault token. */

@@ -35,18 +35,18 @@ REVOKE ALL ON FUNCTION proxy.drop_oauth_renewal() FROM PUBLIC;
 CREATE TRIGGER credentials_archived AFTER UPDATE OF archived_at ON proxy.credentials
   FOR EACH ROW WHEN (NEW.archived_at IS NOT NULL) EXECUTE FUNCTION proxy.drop_oauth_renewal();
 
--- Claims the renewal of a credential that still has version p_from: 'claimed'; 'claimed' too, with the sealed answer, when
+-- Claims the renewal of a credential that still has version p_from: 'claimed', with the record as it is; 'claimed' too, with the sealed answer, when
 -- whoever renewed it before died (or gave up) with the answer in hand; 'busy' while another renews; 'moved' when it has
 -- another version by now (null: it has gone). The lock on the credential's row puts claims in one order with what ends them.
 CREATE FUNCTION proxy.claim_oauth_renewal(
   p_credential_id text, p_from bigint, p_request_id text, p_instance text, p_boot_id text,
-  OUT state text, OUT version bigint, OUT answer bytea
+  OUT state text, OUT version bigint, OUT config jsonb, OUT mac bytea, OUT answer bytea
 ) LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 DECLARE
   v_row proxy.oauth_renewals%ROWTYPE;
 BEGIN
   state := 'moved';
-  SELECT c.version INTO version FROM proxy.credentials AS c
+  SELECT c.version, c.config, c.mac INTO version, config, mac FROM proxy.credentials AS c
   WHERE c.credential_id = p_credential_id AND c.archived_at IS NULL FOR NO KEY UPDATE;
   IF version IS DISTINCT FROM p_from THEN RETURN; END IF;
   state := 'claimed';

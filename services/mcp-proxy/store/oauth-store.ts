@@ -1,11 +1,12 @@
 import type { Pool } from "pg";
 import type { Writer } from "../audit/ledger.ts";
+import type { CredentialConfig } from "../domain/credential-config.ts";
 import type { AuthorizationStore, RenewalClaim, RenewalStore } from "../domain/oauth/oauth-ports.ts";
 import { query } from "./query.ts";
 
 const CLAIM = {
   name: "oauth_claim_renewal",
-  text: "SELECT state, version, answer FROM proxy.claim_oauth_renewal($1, $2, $3, $4, $5)",
+  text: "SELECT state, version, config, mac, answer FROM proxy.claim_oauth_renewal($1, $2, $3, $4, $5)",
 };
 const VERSION = {
   name: "oauth_find_version",
@@ -42,6 +43,8 @@ const PEEK = {
 interface ClaimRow {
   state: "claimed" | "busy" | "moved";
   version: string | null;
+  config: CredentialConfig;
+  mac: Buffer;
   answer: Buffer | null;
 }
 
@@ -51,7 +54,9 @@ export function createRenewalStore(pool: Pool, writer: Writer): RenewalStore {
     claim: async (credentialId, from, requestId): Promise<RenewalClaim> => {
       const values = [credentialId, from, requestId, writer.instance, writer.bootId];
       const [row] = await query<ClaimRow>(pool, CLAIM, values);
-      if (row?.state === "claimed") return { state: "claimed", answer: row.answer };
+      if (row?.state === "claimed") {
+        return { state: "claimed", answer: row.answer, config: row.config, mac: row.mac };
+      }
       if (row?.state === "busy") return { state: "busy" };
       return { state: "moved", version: toVersion(row?.version) };
     },

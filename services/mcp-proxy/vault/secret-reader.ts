@@ -84,17 +84,11 @@ export function createSecretReader(
 function readAnswer(answer: { request_id?: string; data?: Record<string, unknown> | null }): Secret {
   const { data, metadata } = (answer.data ?? {}) as {
     data?: Record<string, unknown> | null;
-    metadata?: { version?: unknown; created_time?: unknown };
+    metadata?: { version?: unknown };
   };
   const value = data?.secret;
   if (value === undefined || value === null || value === "") throw proxyError("CRED_MISSING");
   if (typeof value !== "string" || !isSendable(value)) throw proxyError("CRED_MALFORMED");
   const version = typeof metadata?.version === "number" ? BigInt(metadata.version) : 0n;
-  const times = { expiresAt: timeOf(data?.expires_at), writtenAt: timeOf(metadata?.created_time) };
-  return { value, version, vaultRequestId: answer.request_id ?? "", ...(times.expiresAt ? times : {}) };
-}
-
-function timeOf(text: unknown): number | undefined {
-  const time = typeof text === "string" ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(time) ? undefined : time;
+  return { value, version, vaultRequestId: answer.request_id ?? "" };
 }

@@ -8,6 +8,9 @@ import { failureOf, ProxyKit } from "./proxy-kit.ts";
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
 
+/** A token is renewed so long before it expires. */
+const DUE_MS = 60_000;
+
 /** Where the process dies, and what must be true of the refresh token then. */
 const POINTS: { point: string; grants: string[]; isLost?: true }[] = [
   // Nothing has been sent: the next call renews.
@@ -74,14 +77,14 @@ describe("a rotated refresh token, when mcp-proxy is killed around a renewal", f
 
   for (const { point, grants, isLost } of POINTS) {
     it(`at ${point}: ${isLost ? "is lost, and the call says so" : "is there afterwards, and used"} [A156]`, async () => {
-      const session = await oauthSession(kit, server, { expiresInMs: 5000 });
+      const session = await oauthSession(kit, server, { expiresInMs: DUE_MS + 5000 });
       // So that the next write to Vault is the one of the new tokens.
       assert.equal(textOf(await whoami(kit, session, address)), GREETING);
       const before = await server.grants();
       const first = await storedAt(kit, session.credential);
       const hit = Promise.withResolvers<void>();
       await armed.arm(point, "kill", hit.resolve);
-      await past(session.expiresAt);
+      await past(session.expiresAt - DUE_MS);
       whoami(kit, session, address).catch(() => {});
       await hit.promise;
       // It starts again by itself: what it left behind is another boot's.
@@ -111,4 +114,19 @@ describe("a rotated refresh token, when mcp-proxy is killed around a renewal", f
       assert.deepEqual(left, []);
     });
   }
+
+  it("is taken over by another replica while the one that died is away [A156]", async () => {
+    const session = await oauthSession(kit, server, { expiresInMs: DUE_MS + 5000 });
+    assert.equal(textOf(await whoami(kit, session, address)), GREETING);
+    const before = await server.grants();
+    const hit = Promise.withResolvers<void>();
+    await armed.arm("mcp-proxy.pg.oauth_keep_answer.after", "kill", hit.resolve);
+    await past(session.expiresAt - DUE_MS);
+    whoami(kit, session, address).catch(() => {});
+    await hit.promise;
+    // Its heartbeat, or the boot that follows it, says that it is dead; until then the call waits for it.
+    assert.equal(textOf(await whoami(kit, session)), GREETING);
+    assert.deepEqual((await server.grants()).slice(before.length), ["refresh_token 200"]);
+    assert.equal((await storedAt(kit, session.credential)).version, 2);
+  });
 });

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { newId } from "../../../services/common/ids/new-id.ts";
 import {
@@ -170,4 +171,31 @@ export async function storedAt(kit: ProxyKit, { vaultId, id }: Credential) {
     data?: { data: Record<string, string> | null; metadata: { version: number } } | null;
   };
   return { document: data?.data ?? {}, version: data?.metadata.version ?? 0 };
+}
+
+/** Requests of Vault's that gave a credential to a session's token or one like it, and that no record names. */
+export async function unnamedReads(kit: ProxyKit): Promise<string[]> {
+  const rows = await kit.sql(
+    "ganglion_owner",
+    "SELECT DISTINCT vault_request_id AS id FROM proxy.audit_records",
+  );
+  const named = new Set(rows.map(({ id }) => id));
+  return readFileSync(kit.vault.auditFile, "utf8")
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as VaultLine)
+    .filter(({ type, request, auth }) => {
+      const isRead = type === "response" && request?.operation === "read";
+      return (
+        isRead && request?.path?.startsWith("ganglion/data/vaults/") && !auth?.policies?.includes("root")
+      );
+    })
+    .map(({ request }) => request?.id ?? "")
+    .filter((id) => !named.has(id));
+}
+
+interface VaultLine {
+  type?: string;
+  request?: { id?: string; operation?: string; path?: string };
+  auth?: { policies?: string[] };
 }

@@ -10,6 +10,7 @@ import {
   storedAt,
   storeOauth,
   textOf,
+  unnamedReads,
   whoami,
 } from "./oauth-kit.ts";
 import { briefly, failureOf, ProxyKit } from "./proxy-kit.ts";
@@ -210,4 +211,8 @@ describe("OAuth tokens in mcp-proxy, against a real authorization server", funct
       assert.equal(records[0]?.vaultRequestId, "");
     });
   }
+
+  it("were read at Vault in requests that records name, all of them", async () => {
+    assert.deepEqual(await unnamedReads(kit), []);
+  });
 });

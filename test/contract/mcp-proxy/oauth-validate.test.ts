@@ -8,7 +8,7 @@ import {
 } from "../../../services/gen/ganglion/vault/v1/vault_service.ts";
 import { startOauthServer, type TestOauthServer } from "../../kit/oauth-server.ts";
 import { HostileMcp } from "./hostile-mcp.ts";
-import { past, recordsOf, storedAt, storeOauth } from "./oauth-kit.ts";
+import { past, recordsOf, storedAt, storeOauth, unnamedReads } from "./oauth-kit.ts";
 import { briefly, ProxyKit } from "./proxy-kit.ts";
 
 describe("ValidateCredential", function () {
@@ -140,5 +140,9 @@ describe("ValidateCredential", function () {
     hostile.misbehave = () => false;
     const again = await validate(await bearer(hostile.url, "a-bearer-token"));
     assert.equal(again.verdict, Verdict.CREDENTIAL_VERDICT_VALID);
+  });
+
+  it("reads at Vault in requests that records name, all of them", async () => {
+    assert.deepEqual(await unnamedReads(kit), []);
   });
 });

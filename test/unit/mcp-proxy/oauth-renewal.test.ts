@@ -60,8 +60,12 @@ class World {
       },
     },
     version: 1n,
-    mac: Buffer.from("mac"),
+    mac: Buffer.alloc(0),
   };
+
+  constructor() {
+    this.credential.mac = createRowMac(KEY).credential(this.credential);
+  }
 
   readonly documents: DocumentStore = {
     read: async () => {
@@ -101,7 +105,8 @@ class World {
           if (this.isBusy) return { state: "busy" };
           const answer = this.claim?.from === from ? this.claim.answer : null;
           this.claim = { requestId, from, answer };
-          return { state: "claimed", answer };
+          const { config, mac } = this.credential;
+          return { state: "claimed", answer, config, mac };
         },
         version: async () => (this.isArchived ? null : this.version),
         keep: async (_id, requestId, answer) => {
@@ -180,6 +185,13 @@ describe("renewing OAuth tokens", () => {
     const world = new World();
     world.atVault = { document: { secret: "access-token-2", refresh_token: "refresh-2" }, version: 2n };
     assert.deepEqual(await world.renew(), { kind: "renewed", version: 2n });
+    assert.deepEqual(world.asked, []);
+  });
+
+  it("believes no record that was changed past the proxy", async () => {
+    const world = new World();
+    world.credential.mac = Buffer.alloc(32);
+    await assert.rejects(world.renew(), { reason: "ROW_TAMPERED" });
     assert.deepEqual(world.asked, []);
   });
 

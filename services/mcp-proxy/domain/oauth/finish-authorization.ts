@@ -1,3 +1,4 @@
+import type { CredentialConfig } from "../credential-config.ts";
 import { openVault, storeCredential } from "../manage-credentials.ts";
 import type { Confinement } from "../manage-vaults.ts";
 import { proxyError } from "../proxy-error.ts";
@@ -58,7 +59,7 @@ export async function finishAuthorization(
   }
   return storeCredential(deps.credentials, await openVault(deps.credentials, vaultId, who), {
     ...{ vaultId, displayName: pending.displayName, metadata: pending.metadata, kind: "mcp_oauth" },
-    ...{ url: pending.url, secretName: "", config: configOf(pending, tokens) },
+    ...{ url: pending.url, secretName: "", config: configOf(pending, tokens, deps.now()) },
     ...{ requestId: null, requestDigest: null },
     document: documentOf(pending, tokens),
   });
@@ -97,7 +98,11 @@ function documentOf({ client }: PendingAuthorization, tokens: GrantedTokens): Se
   };
 }
 
-function configOf({ client, tokenEndpoint, resource }: PendingAuthorization, tokens: GrantedTokens) {
+function configOf(
+  { client, tokenEndpoint, resource }: PendingAuthorization,
+  tokens: GrantedTokens,
+  now: number,
+): CredentialConfig {
   const { refreshToken, expiresAt, scope } = tokens;
   const refresh = {
     client_id: client.clientId,
@@ -107,5 +112,8 @@ function configOf({ client, tokenEndpoint, resource }: PendingAuthorization, tok
     ...(scope ? { scope } : {}),
     resource,
   };
-  return { ...(expiresAt ? { expires_at: expiresAt } : {}), ...(refreshToken ? { refresh } : {}) };
+  return {
+    ...(expiresAt ? { expires_at: expiresAt, obtained_at: new Date(now).toISOString() } : {}),
+    ...(refreshToken ? { refresh } : {}),
+  };
 }

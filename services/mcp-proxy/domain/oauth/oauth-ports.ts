@@ -91,9 +91,9 @@ export interface DocumentStore {
   remove(credential: CredentialRow): Promise<void>;
 }
 
-/** What came of a claim. `version` is the record's; null = the credential has gone. */
+/** What came of a claim, with the record as it is now. `version` null = the credential has gone. */
 export type RenewalClaim =
-  | { state: "claimed"; answer: Buffer | null }
+  | { state: "claimed"; answer: Buffer | null; config: CredentialConfig; mac: Buffer }
   | { state: "busy" }
   | { state: "moved"; version: bigint | null };
 
@@ -103,7 +103,7 @@ export interface RenewalStore {
   /** The version that the record has now; null = the credential has gone. */
   version(credentialId: string): Promise<bigint | null>;
   /** Keeps the sealed answer with the claim, unless the claim is another's by now. */
-  keep(credentialId: string, requestId: string, answer: Buffer): Promise<void>;
+  keep(credentialId: string, requestId: string, answer: Buffer | null): Promise<void>;
   /** Gives the claim back, unless there is an answer in it. */
   release(credentialId: string, requestId: string): Promise<void>;
   /** The new version counts and the claim is gone; false when the credential has gone. */

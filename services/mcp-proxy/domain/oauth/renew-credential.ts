@@ -1,10 +1,10 @@
 import { newId } from "../../../common/ids/new-id.ts";
 import type { CredentialRow } from "../access.ts";
 import type { SecretOwner } from "../ports.ts";
-import { reasonOf } from "../proxy-error.ts";
+import { proxyError, reasonOf } from "../proxy-error.ts";
 import type { SecretDocument } from "../records.ts";
 import type { RowBox } from "../row-box.ts";
-import type { RowMac } from "../row-mac.ts";
+import { isMac, type RowMac } from "../row-mac.ts";
 import { type AllowedRequest, type Asker, type AuditedDeps, openRequest } from "./audited-request.ts";
 import type {
   DocumentStore,
@@ -58,7 +58,8 @@ export async function renewCredential(
       return claim.version === null ? { kind: "none" } : { kind: "renewed", version: claim.version };
     }
     if (claim.state === "claimed") {
-      const outcome = await renewClaimed(deps, owner, credential, requestId, claim.answer);
+      const current = { ...credential, config: claim.config, mac: claim.mac };
+      const outcome = await renewClaimed(deps, owner, current, requestId, claim.answer);
       if (outcome.kind !== "refused") return outcome;
       // A person, or a replica that was believed dead, may have stored other tokens meanwhile: those are not refused.
       const version = await deps.renewals.version(credential.credentialId);
@@ -77,11 +78,15 @@ async function renewClaimed(
   kept: Buffer | null,
 ): Promise<RenewalOutcome> {
   try {
+    if (!isMac(credential.mac, deps.mac.credential(credential))) throw proxyError("ROW_TAMPERED");
     const opened = kept === null ? undefined : deps.box.open(kept, placeOf(credential));
     if (opened !== undefined) {
       // Whoever asked before died, or had no Vault, with the answer in the claim: nothing needs to be asked again.
       const { document, base } = JSON.parse(opened) as { document: SecretDocument; base: string };
-      return await store(deps, owner, credential, requestId, document, BigInt(base));
+      const outcome = await store(deps, credential, requestId, document, BigInt(base));
+      if (outcome !== "moved") return outcome;
+      // Vault has it, or other tokens, already: what is there is read below, under a decision of its own.
+      await deps.renewals.keep(credential.credentialId, requestId, null);
     }
     return await renewOnce(deps, owner, credential, requestId);
   } finally {
@@ -107,6 +112,8 @@ async function renewOnce(
     requestId,
   });
   const before = await readOrAbandon(deps, request, owner, credential);
+  // Each read at Vault is named by a record, whatever comes of it: the logs are reconciled.
+  if (before) request.uses(before);
   if (!before?.document.refresh_token) {
     await request.abandon("no_refresh_token");
     return { kind: "none" };
@@ -116,7 +123,6 @@ async function renewOnce(
     await request.abandon("moved");
     return settle(deps, credential, before.document, before.version);
   }
-  request.uses(before);
   const client = clientOf(refresh, before.document.client_secret);
   const grant = {
     refreshToken: before.document.refresh_token,
@@ -127,20 +133,33 @@ async function renewOnce(
   await request.send(async (target) => {
     const reply = await deps.exchanges.refresh(target, client, grant);
     // Before the outcome is written: tokens that only this process has come first.
-    outcome = await take(deps, owner, credential, requestId, before, reply);
+    const taken = await take(deps, credential, requestId, before, reply);
+    outcome = taken === "moved" ? await adopt(deps, owner, credential, request) : taken;
     return reply;
   });
   return outcome as RenewalOutcome;
 }
 
-async function take(
+/** Makes count what is at Vault: somebody else's tokens, or our own when the answer to their storing was lost. */
+async function adopt(
   deps: RenewalDeps,
   owner: RenewalOwner,
+  credential: CredentialRow,
+  request: AllowedRequest,
+): Promise<RenewalOutcome> {
+  const there = await deps.documents.read(owner.reads, credential);
+  if (!there) return { kind: "none" };
+  request.uses(there);
+  return settle(deps, credential, there.document, there.version);
+}
+
+async function take(
+  deps: RenewalDeps,
   credential: CredentialRow,
   requestId: string,
   before: StoredDocument,
   reply: Reply,
-): Promise<RenewalOutcome> {
+): Promise<RenewalOutcome | "moved"> {
   if (!reply.ok) return { kind: "unavailable", failure: reply.failure };
   // 429 and 5xx say nothing about the tokens.
   if (reply.status === 429 || reply.status >= 500) return { kind: "unavailable", failure: "broken" };
@@ -155,42 +174,30 @@ async function take(
   };
   // Either of the two makes them durable; the first does not wait for a Vault that may be away.
   await keep(deps, credential, requestId, document, before.version);
-  return store(deps, owner, credential, requestId, document, before.version);
+  return store(deps, credential, requestId, document, before.version);
 }
 
 /** Gives tokens to Vault, in place of the version that they were got with, and makes the new version count. */
 async function store(
   deps: RenewalDeps,
-  owner: RenewalOwner,
   credential: CredentialRow,
   requestId: string,
   document: SecretDocument,
   base: bigint,
-): Promise<RenewalOutcome> {
+): Promise<RenewalOutcome | "moved"> {
   const until = deps.now() + STORE_MS;
   for (let pause = 100; ; pause = Math.min(pause * 2, 2000)) {
     try {
       const version = await deps.documents.replace(credential, document, base);
-      if (version !== "moved") {
-        const outcome = await settle(deps, credential, document, version);
-        if (outcome.kind === "renewed") await deps.documents.destroy(credential, base).catch(() => {});
-        return outcome;
-      }
-      // Somebody else's, or our own whose answer was lost: what is there is what counts.
-      const there = await deps.documents.read(owner.reads, credential);
-      if (!there) return { kind: "none" };
-      return settle(deps, credential, there.document, there.version);
+      if (version === "moved") return "moved";
+      const outcome = await settle(deps, credential, document, version, deps.now());
+      if (outcome.kind === "renewed") await deps.documents.destroy(credential, base).catch(() => {});
+      return outcome;
     } catch (error) {
       const reason = reasonOf(error);
       if (reason !== "VAULT_UNAVAILABLE" && reason !== "DATABASE_UNAVAILABLE") throw error;
       if (deps.now() >= until) return { kind: "unavailable", failure: "vault" };
-      await deps.renewals
-        .keep(
-          credential.credentialId,
-          requestId,
-          deps.box.seal(JSON.stringify({ document, base: String(base) }), placeOf(credential)),
-        )
-        .catch(() => false);
+      await keep(deps, credential, requestId, document, base);
       await deps.wait(pause);
     }
   }
@@ -212,9 +219,14 @@ async function settle(
   credential: CredentialRow,
   document: SecretDocument,
   version: bigint,
+  obtainedAt?: number,
 ): Promise<RenewalOutcome> {
-  const { expires_at: _before, ...rest } = credential.config;
-  const config = document.expires_at ? { ...rest, expires_at: document.expires_at } : rest;
+  const { expires_at: _expires, obtained_at: _obtained, ...rest } = credential.config;
+  const config = {
+    ...rest,
+    ...(document.expires_at ? { expires_at: document.expires_at } : {}),
+    ...(obtainedAt === undefined ? {} : { obtained_at: new Date(obtainedAt).toISOString() }),
+  };
   const changed = { config, mac: deps.mac.credential({ ...credential, config }) };
   if (await deps.renewals.end(credential, version, changed)) return { kind: "renewed", version };
   // Archived or deleted meanwhile: what was just written must not stay behind.

@@ -1,5 +1,6 @@
 import type { AccessRow, CredentialRow } from "../access.ts";
-import type { Secret, SecretOwner, SecretReader } from "../ports.ts";
+import type { CredentialConfig } from "../credential-config.ts";
+import type { SecretOwner, SecretReader } from "../ports.ts";
 import { proxyError, type Reason, reasonOf } from "../proxy-error.ts";
 import type { RenewalOutcome } from "./oauth-ports.ts";
 import { type RenewalDeps, type RenewalOwner, renewCredential } from "./renew-credential.ts";
@@ -16,6 +17,7 @@ export interface Renewals {
 const REFUSED_MS = 30_000;
 const TROUBLE_MS = 2000;
 const MAX_RESTING = 1000;
+const LEEWAY_MS = 60_000;
 /** What ends the session that began a renewal does not end the others that wait for it. */
 const OF_THE_OWNER: readonly Reason[] = [
   "SESSION_ENDED",
@@ -71,8 +73,8 @@ export function createRenewals(deps: RenewalDeps): Renewals {
 }
 
 /**
- * Makes a reader that gives an OAuth credential's access token, renewed first when it is about to expire. A renewal that
- * does not succeed is no failure for as long as the token is still good.
+ * Makes a reader that gives an OAuth credential's access token, renewed first when its record says that it is about to
+ * expire: what is read then is what is sent. A renewal that does not succeed is no failure while the token is still good.
  */
 export function createRenewingReader(
   secrets: SecretReader,
@@ -81,12 +83,12 @@ export function createRenewingReader(
 ): SecretReader {
   return {
     read: async (owner, credential) => {
-      const secret = await secrets.read(owner, credential);
-      if (credential.kind !== "mcp_oauth" || !isDue(secret, now())) return secret;
-      const outcome = await renewFrom(renewals, ownerOf(owner), credential, secret.version);
+      const left = timeLeft(credential, now());
+      if (left === undefined || left >= leeway(credential.config)) return secrets.read(owner, credential);
+      const outcome = await renewals.renew(ownerOf(owner), credential);
       if (outcome.kind === "renewed") return secrets.read(owner, { ...credential, version: outcome.version });
-      if (outcome.kind === "none" || (secret.expiresAt ?? 0) > now()) return secret;
-      throw renewalError(outcome);
+      if (outcome.kind !== "none" && left <= 0) throw renewalError(outcome);
+      return secrets.read(owner, credential);
     },
   };
 }
@@ -128,11 +130,16 @@ export function ownerOf(owner: SecretOwner): RenewalOwner {
   return { reads: owner, asker };
 }
 
+/** How long an access token that can be renewed is still good, as its record says; undefined when there is nothing to do. */
+function timeLeft({ kind, config }: CredentialRow, now: number): number | undefined {
+  if (kind !== "mcp_oauth" || !config.refresh || config.expires_at === undefined) return undefined;
+  return Date.parse(config.expires_at) - now;
+}
+
 /** Soon enough that the token does not expire on its way: 60 s, of a short-lived one a fifth of its life. */
-function isDue({ expiresAt, writtenAt }: Secret, now: number): boolean {
-  if (expiresAt === undefined) return false;
-  const life = writtenAt === undefined ? Number.POSITIVE_INFINITY : expiresAt - writtenAt;
-  return expiresAt - now < Math.min(60_000, Math.max(0, life / 5));
+function leeway({ expires_at: expires, obtained_at: obtained }: CredentialConfig): number {
+  if (expires === undefined || obtained === undefined) return LEEWAY_MS;
+  return Math.min(LEEWAY_MS, Math.max(0, (Date.parse(expires) - Date.parse(obtained)) / 5));
 }
 
 function renewalError(outcome: RenewalOutcome & { kind: "refused" | "unavailable" }) {
