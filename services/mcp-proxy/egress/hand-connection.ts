@@ -11,6 +11,8 @@ export class HandConnection {
   /** SPIFFE id of the sandbox instance that carries it. */
   readonly caller: string;
   readonly socket: Duplex;
+  /** The hand's session, once that is known. */
+  sessionId = "";
   readonly #live: LiveSessions;
   readonly #running = new Set<AbortController>();
   #unregister: (() => void) | undefined;
@@ -26,6 +28,7 @@ export class HandConnection {
 
   /** Ends with that session from now on, whether something runs or not. */
   belongTo(sessionId: string): void {
+    this.sessionId = sessionId;
     if (this.#unregister || this.socket.destroyed) return;
     const cut = (reason: Reason) => this.cut(reason);
     this.#unregister = this.#live.add({ sessionId, epoch: 0n, endsWith: "session", cut });

@@ -4,8 +4,9 @@ import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type { Logger } from "../../common/log/create-logger.ts";
 import type { Destination } from "../domain/canonical-url.ts";
 import { endingOf, openPassage } from "../domain/passage.ts";
-import { proxyError, type Reason, reasonOf } from "../domain/proxy-error.ts";
+import { proxyError, type Reason } from "../domain/proxy-error.ts";
 import { UpstreamFailure } from "../upstream/upstream-failure.ts";
+import { explainFailure } from "./explain-failure.ts";
 import { type GitDoorDeps, passGit } from "./git/pass-git.ts";
 import type { HandConnection } from "./hand-connection.ts";
 import { intercept } from "./intercept.ts";
@@ -49,7 +50,12 @@ export function createHandServer(deps: HandDeps): HandServer {
     if (!GanglionError.is(error)) deps.log.error({ err: error }, "egress door failed");
   };
 
-  const serve = (response: ServerResponse, work: Promise<void>) => {
+  const serve = (door: string, connection: HandConnection, response: ServerResponse, work: Promise<void>) => {
+    const startedAt = performance.now();
+    response.once("close", () => {
+      const outcome = { status: response.statusCode, is_complete: response.writableFinished };
+      note(deps.log, door, connection, startedAt, outcome);
+    });
     work.catch((error: unknown) => {
       fail(error);
       refuseRequest(response, error);
@@ -60,7 +66,12 @@ export function createHandServer(deps: HandDeps): HandServer {
     const known = inside.get(request.socket);
     if (!known) return void response.destroy();
     const target = readOrigin(request, known.destination);
-    serve(response, passRequest(deps, { request, response, ...known, ...target }));
+    serve(
+      "egress",
+      known.connection,
+      response,
+      passRequest(deps, { request, response, ...known, ...target }),
+    );
   });
   const front = makeServer((request, response) => {
     const connection = outer.get(request.socket);
@@ -70,7 +81,7 @@ export function createHandServer(deps: HandDeps): HandServer {
     const work = isGit
       ? passGit(deps, { request, response, connection })
       : passRequest(deps, { request, response, connection, ...readAbsolute(request) });
-    serve(response, work);
+    serve(isGit ? "git" : "egress", connection, response, work);
   });
 
   front.on("connect", (request, socket: Duplex, head: Buffer) => {
@@ -87,6 +98,7 @@ export function createHandServer(deps: HandDeps): HandServer {
 
   const openWay = async (request: IncomingMessage, socket: Duplex, connection: HandConnection) => {
     const { destination, problem } = readAuthority(request);
+    const startedAt = performance.now();
     const { abort, end } = connection.begin();
     const { signal } = abort;
     const onClose = () => abort.abort(new UpstreamFailure("cancelled"));
@@ -110,12 +122,13 @@ export function createHandServer(deps: HandDeps): HandServer {
       inside.set(plain, { connection, destination });
       inner.emit("connection", plain);
     } catch (error) {
-      const known = explain(error, signal);
+      const known = explainFailure(error, signal);
       await egress?.finish({ reason: endingOf(known) }).catch(() => {});
       throw known;
     } finally {
       socket.off("close", onClose);
       end();
+      note(deps.log, "connect", connection, startedAt, {});
     }
   };
 
@@ -137,6 +150,18 @@ export function createHandServer(deps: HandDeps): HandServer {
       front.emit("connection", connection.socket);
     },
   };
+}
+
+/** One line for each request, without its target: no path and no header of a hand's is in it. */
+function note(
+  log: Logger,
+  door: string,
+  { sessionId, caller }: HandConnection,
+  startedAt: number,
+  outcome: Record<string, unknown>,
+): void {
+  const duration = Math.round((performance.now() - startedAt) * 1000) / 1000;
+  log.info({ door, session_id: sessionId, peer: caller, ...outcome, dur_ms: duration }, "hand request");
 }
 
 function makeServer(listener: (request: IncomingMessage, response: ServerResponse) => void): Server {
@@ -168,11 +193,4 @@ async function denyUnread(deps: HandDeps, connection: HandConnection, problem: E
     return error;
   }
   return problem;
-}
-
-function explain(error: unknown, signal: AbortSignal): unknown {
-  if (signal.aborted && reasonOf(signal.reason)) return signal.reason;
-  if (error instanceof UpstreamFailure && error.kind === "unreachable")
-    return proxyError("UPSTREAM_UNREACHABLE");
-  return error;
 }

@@ -2,9 +2,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Destination } from "../domain/canonical-url.ts";
 import { endingOf } from "../domain/passage.ts";
 import type { Secret } from "../domain/ports.ts";
-import { proxyError, reasonOf } from "../domain/proxy-error.ts";
+import { proxyError } from "../domain/proxy-error.ts";
 import type { UpstreamPools } from "../upstream/pools.ts";
 import { UpstreamFailure } from "../upstream/upstream-failure.ts";
+import { explainFailure, isGone } from "./explain-failure.ts";
 import type { HandConnection } from "./hand-connection.ts";
 import { type Egress, type EgressRules, openEgress } from "./open-egress.ts";
 import { outwardBody, outwardHeaders } from "./outward-request.ts";
@@ -46,7 +47,7 @@ export async function passRequest(deps: PassDeps, asked: HandRequest): Promise<v
     });
     await passOn(deps.pools, asked, egress, abort.signal);
   } catch (error) {
-    const known = explain(error, abort.signal);
+    const known = explainFailure(error, abort.signal);
     const reason = isGone(abort.signal) ? "cancelled" : endingOf(known);
     // Without its outcome the request is closed by a recovery record; the hand hears of its own failure.
     await egress?.finish({ reason }).catch(() => {});
@@ -85,29 +86,9 @@ async function passOn(pools: UpstreamPools, asked: HandRequest, egress: Egress, 
 
 async function readSecrets({ passages, variables }: Egress): Promise<Secret[]> {
   if (variables.length === 0) return [];
-  try {
-    const secrets = await Promise.all(passages.map((passage) => passage.secret()));
-    return secrets.map((secret) => {
-      if (!secret) throw proxyError("CRED_MISSING");
-      return secret;
-    });
-  } catch (error) {
-    // Another brain took over in this very moment. The hand's token is as good as before: it may ask again.
-    if (reasonOf(error) === "TOKEN_STALE_EPOCH") throw proxyError("VAULT_UNAVAILABLE", { cause: error });
-    throw error;
-  }
-}
-
-function isGone({ reason }: AbortSignal): boolean {
-  return reason instanceof UpstreamFailure && reason.kind === "cancelled";
-}
-
-/** What a failure means to the hand. */
-function explain(error: unknown, signal: AbortSignal): unknown {
-  if (signal.aborted && !(signal.reason instanceof UpstreamFailure)) return signal.reason;
-  if (!(error instanceof UpstreamFailure)) return error;
-  if (error.kind === "unreachable") return proxyError("UPSTREAM_UNREACHABLE");
-  if (error.kind === "timeout") return proxyError("UPSTREAM_TIMEOUT");
-  if (error.kind === "too_large") return proxyError("MESSAGE_TOO_LARGE");
-  return proxyError("UPSTREAM_MALFORMED");
+  const secrets = await Promise.all(passages.map((passage) => passage.secret()));
+  return secrets.map((secret) => {
+    if (!secret) throw proxyError("CRED_MISSING");
+    return secret;
+  });
 }

@@ -627,7 +627,7 @@ describe("the egress door", () => {
     });
 
     it("goes on under another brain, and after a restart of the proxy with the same authority", async function () {
-      this.timeout(60_000);
+      this.timeout(120_000);
       await kit.raiseFence(hand.sessionId, 5n, false);
       await ask("/", { headers: { "x-api-key": hide("$") } });
       assert.equal(api.seen[0]?.headers["x-api-key"], secret);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -144,7 +144,7 @@ describe("the git door", () => {
     const app = await clone(it);
     const big = randomBytes(5 << 20);
     await commit(it, app, "big.bin", big);
-    for (let i = 0; i < 60; i += 1) await good(it, app, "commit", "-q", "--allow-empty", "-m", `c${i}`);
+    addCommits(app, "main", 60, 1_700_000_000);
     await good(it, app, "push", "-q", "origin", "main");
     assert.equal(upstream.git("acme/app", "cat-file", "-s", "main:big.bin"), String(big.length));
     const again = join(work, "again");
@@ -152,13 +152,24 @@ describe("the git door", () => {
     assert.ok(readFileSync(join(again, "big.bin")).equals(big));
     // Many commits that the server has not: what git has to offer is longer than 1,024 bytes, and so compressed.
     await good(it, again, "checkout", "-q", "-b", "far", "HEAD~60");
-    for (let i = 0; i < 40; i += 1) await good(it, again, "commit", "-q", "--allow-empty", "-m", `d${i}`);
+    // Newer than all others: git offers the newest first.
+    addCommits(again, "far", 40, Math.ceil(Date.now() / 1000) + 3600);
     await commit(it, app, "more.txt", "more");
     await good(it, app, "push", "-q", "origin", "main");
     await good(it, again, "fetch", "-q", "origin");
     assert.ok(upstream.seen.some(({ encoding }) => encoding === "gzip"));
     assert.equal(upstream.git("acme/app", "fsck", "--full"), "");
   });
+
+  /** Empty commits on a branch, all in one go. */
+  const addCommits = (cwd: string, branch: string, count: number, begin: number) => {
+    const ref = `refs/heads/${branch}`;
+    const commits = Array.from({ length: count }, (_, i) => {
+      const from = i === 0 ? `from ${ref}^0\n` : "";
+      return `commit ${ref}\ncommitter t <t@example.test> ${begin + i} +0000\ndata 1\n${i % 10}\n${from}\n`;
+    });
+    execFileSync("git", ["fast-import", "--quiet"], { cwd, env: GIT_ENV, input: commits.join("") });
+  };
 
   it("refuses every other repository, those of submodules among them; the parent is fetched all the same [A073]", async () => {
     const it = await hand(grant());

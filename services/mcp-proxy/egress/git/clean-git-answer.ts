@@ -82,12 +82,18 @@ function withoutControls(bytes: Buffer): Buffer {
   return clean;
 }
 
-/** Bytes of the C1 control or direction mark that begins here; 0 when there is none. */
+/**
+ * Bytes of the C1 control or direction mark that begins here; 0 when there is none. What may be the beginning of one at the
+ * end of a piece counts: the other half may come in the next.
+ */
 function widthOfHidden(bytes: Buffer, at: number): number {
-  const [first, second, third] = [bytes[at], bytes[at + 1] ?? 0, bytes[at + 2] ?? 0];
-  if (first === 0xc2 && second >= 0x80 && second <= 0x9f) return 2;
+  const [first, second, third] = [bytes[at], bytes[at + 1], bytes[at + 2]];
+  if (first === 0xc2) return second === undefined ? 1 : second >= 0x80 && second <= 0x9f ? 2 : 0;
   if (first !== 0xe2) return 0;
+  if (second === undefined) return 1;
+  if (second !== 0x80 && second !== 0x81) return 0;
+  if (third === undefined) return 2;
   // U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069.
-  if (second === 0x80 && (third === 0x8e || third === 0x8f || (third >= 0xaa && third <= 0xae))) return 3;
-  return second === 0x81 && third >= 0xa6 && third <= 0xa9 ? 3 : 0;
+  if (second === 0x81) return third >= 0xa6 && third <= 0xa9 ? 3 : 0;
+  return third === 0x8e || third === 0x8f || (third >= 0xaa && third <= 0xae) ? 3 : 0;
 }
