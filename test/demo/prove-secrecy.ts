@@ -4,6 +4,9 @@ import { type Needle, NeedleIndex } from "../kit/secret-scan/needles.ts";
 import { scanFiles } from "../kit/secret-scan/scan-files.ts";
 import { type Finding, scanProcess } from "../kit/secret-scan/scan-process.ts";
 
+/** Some seconds: a process that waits for its disk stops only then. */
+const STOP_TRIES = 2000;
+
 /** One process as the scan saw it. */
 export interface ScannedProcess {
   readonly name: string;
@@ -53,11 +56,9 @@ export function proveSecrecy(plan: SecrecyPlan): SecrecyProof {
   const hidden = all.map(({ pid }) => pid).filter((pid) => !members.some((member) => member.pid === pid));
   const stopped: number[] = [];
   try {
-    for (const { pid } of members) {
-      process.kill(pid, "SIGSTOP");
-      stopped.push(pid);
-    }
-    const processes = members.map((member) => scanMember(member, plan));
+    for (const { pid } of members) if (signal(pid, "SIGSTOP")) stopped.push(pid);
+    const alive = members.filter(({ pid }) => stopped.includes(pid) && standsStill(pid));
+    const processes = alive.map((member) => scanMember(member, plan));
     const secrets = new NeedleIndex(plan.secrets);
     const files = scanFiles(plan.state, secrets);
     const allowed = plan.filesMayHold.map((folder) => `${join(plan.state, folder)}/`);
@@ -84,7 +85,39 @@ export function proveSecrecy(plan: SecrecyPlan): SecrecyProof {
       holds,
     };
   } finally {
-    for (const pid of stopped) process.kill(pid, "SIGCONT");
+    for (const pid of stopped) signal(pid, "SIGCONT");
+  }
+}
+
+/** Sends a signal; false when the process ended meanwhile, as a command of a hand or a backend of PostgreSQL may. */
+function signal(pid: number, name: "SIGSTOP" | "SIGCONT"): boolean {
+  try {
+    process.kill(pid, name);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    return false;
+  }
+}
+
+/** Resolves the race with a process that was just ending: true once it stands still, false when it is gone. */
+function standsStill(pid: number): boolean {
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  for (let i = 0; i < STOP_TRIES; i++) {
+    const state = stateOf(pid);
+    if (state === "T" || state === "t") return true;
+    if (state === "" || state === "Z" || state === "X") return false;
+    Atomics.wait(pause, 0, 0, 5);
+  }
+  throw new Error(`process ${pid} does not stop`);
+}
+
+function stateOf(pid: number): string {
+  try {
+    // The name in parentheses may hold anything.
+    return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.[0] ?? "";
+  } catch {
+    return "";
   }
 }
 
