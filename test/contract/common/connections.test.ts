@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { connect as connectHttp2 } from "node:http2";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { Client, status } from "@grpc/grpc-js";
@@ -54,6 +55,22 @@ describe("connections", () => {
     assert.equal((await server.metrics.serverActive.get()).values[0]?.value, 0);
     for (const socket of sockets) socket.destroy();
     proxy.close();
+  });
+
+  it("what many callers send over one connection does not wait for a window of 64 KiB", async () => {
+    const server = await fixture.serve({});
+    const { ca, cert, key } = (await fixture.ca.bundle("operator")).material();
+    const verified = { ca, cert, key, checkServerIdentity: () => undefined };
+    const connection = connectHttp2(`https://${server.address}`, verified);
+    await once(connection, "connect");
+    // Answers to pings overtake other frames; what the server said first is here when a second one is answered.
+    for (let n = 0; n < 2; n++) {
+      await new Promise<void>((resolve, reject) => {
+        connection.ping((error) => (error ? reject(error) : resolve()));
+      });
+    }
+    assert.equal(connection.state.remoteWindowSize, 4 << 20);
+    connection.destroy();
   });
 
   it("[A102] a message over the limit is refused, also when it is small before it is unpacked", async () => {
