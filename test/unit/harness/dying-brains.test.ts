@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
 import { decide } from "../../../services/harness/domain/decide.ts";
 import { fold } from "../../../services/harness/domain/fold.ts";
+import { waitStep } from "../../../services/harness/domain/mesh-failures.ts";
 import { emptyState } from "../../../services/harness/domain/session-state.ts";
 import { toEvents, type WrittenEvent } from "../../golden/load-log.ts";
 import { session } from "./fakes/brain.ts";
@@ -67,6 +68,13 @@ describe("brains and other parts that die", () => {
     const mixed = [...Array(7).fill("MODEL_OVERLOADED"), ...Array(20).fill("UNREACHABLE")];
     assert.equal(reasonOf(decideOn(failures(mixed))), "call_model");
     assert.equal(reasonOf(decideOn(failures([...mixed, "MODEL_OVERLOADED"]))), "MODEL_FAILED");
+  });
+
+  it("the wait for a part of the mesh stays short for a while, and grows when it is away for longer", () => {
+    const steps = (reason: string) =>
+      [1, 2, 3, 10, 23, 24, 40].map((attempts) => waitStep(reason, { attempts, atModel: 2 }));
+    assert.deepEqual(steps("VAULT_UNAVAILABLE"), [1, 2, 3, 3, 3, 4, 20]);
+    assert.deepEqual(new Set(steps("MODEL_OVERLOADED")), new Set([2]));
   });
 
   it("what is away for good ends the turn in the end, and a failing model after eight attempts [B020, B023]", () => {
