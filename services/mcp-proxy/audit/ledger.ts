@@ -5,7 +5,13 @@ import { proxyError } from "../domain/proxy-error.ts";
 import { stripDatabaseError } from "../store/database-error.ts";
 import type { Statement } from "../store/query.ts";
 import { createGate, IMMEDIATELY } from "./gate.ts";
-import { WRITE_AND_CLAIM, WRITE_DISPATCH, WRITE_END, WRITE_RECORDS } from "./ledger-statements.ts";
+import {
+  WRITE_AND_CLAIM,
+  WRITE_DISPATCH,
+  WRITE_END,
+  WRITE_RECORDS,
+  WRITE_TOGETHER,
+} from "./ledger-statements.ts";
 
 /** Who writes. */
 export interface Writer {
@@ -13,8 +19,14 @@ export interface Writer {
   bootId: string;
 }
 
+interface Refusal {
+  refusal: string | null;
+}
+
 interface Waiting {
   entry: Record<string, unknown>;
+  /** Written behind it, if its guard holds. */
+  dispatch?: Record<string, unknown>;
   since: number;
   settle: (refusal: string | undefined) => void;
   fail: (error: unknown) => void;
@@ -69,7 +81,12 @@ export function createLedger(pool: Pool, writer: Writer): Ledger {
       if (batch.length === 0) continue;
       try {
         const entries = JSON.stringify(batch.map(({ entry }) => entry));
-        const rows = await run<{ refusal: string | null }>(WRITE_RECORDS, [entries]);
+        const rows = batch.some(({ dispatch }) => dispatch)
+          ? await run<Refusal>(WRITE_TOGETHER, [
+              entries,
+              JSON.stringify(batch.map(({ dispatch }) => dispatch ?? null)),
+            ])
+          : await run<Refusal>(WRITE_RECORDS, [entries]);
         batch.forEach(({ settle }, i) => {
           settle(rows[i]?.refusal ?? undefined);
         });
@@ -80,12 +97,15 @@ export function createLedger(pool: Pool, writer: Writer): Ledger {
     isWriting = false;
   };
 
+  const enqueue = (entry: Waiting["entry"], dispatch?: Waiting["dispatch"]) =>
+    new Promise<string | undefined>((settle, fail) => {
+      waiting.push({ entry, ...(dispatch ? { dispatch } : {}), since: Date.now(), settle, fail });
+      void flush();
+    });
+
   return {
-    write: (record, guard) =>
-      new Promise((settle, fail) => {
-        waiting.push({ entry: entryOf(record, guard), since: Date.now(), settle, fail });
-        void flush();
-      }),
+    write: (record, guard) => enqueue(entryOf(record, guard)),
+    writeTogether: (decision, guard, dispatch) => enqueue(entryOf(decision, guard), entryOf(dispatch)),
     writeAndClaim: async (record, guard, claim: CallClaim) => {
       const values = [JSON.stringify([entryOf(record, guard)]), claim.sessionId, claim.callKey, claim.epoch];
       const more = [claim.requestDigest, claim.requestId, writer.instance, writer.bootId];

@@ -45,6 +45,7 @@ export function bootProxy(process: SimProcess, world: ProxyWorld): Host {
     const sessions = clientOf(network, caller, "session", "session", SessionServiceService);
     const secrets: SecretReader = {
       read: async () => ({ value: "x", version: 1n, vaultRequestId: "" }),
+      known: () => undefined,
     };
     const live = new LiveSessions();
     const passage = { access: tables.access(), ledger: tables.ledger(bootId), secrets, mac };
