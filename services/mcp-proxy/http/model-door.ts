@@ -71,7 +71,18 @@ async function serve(
     // Denied all the same by the one who writes the decision, so that the log has it.
     problem = error;
   }
-  let asked: ModelRequest | undefined;
+  let judged: { asked: ModelRequest } | { error: unknown } | undefined;
+  const judge = () => {
+    if (judged) return judged;
+    try {
+      judged = { asked: judgeModelRequest(body) };
+    } catch (error) {
+      judged = { error };
+    }
+    return judged;
+  };
+  // While the database is asked about the token: to parse a long conversation takes as long.
+  if (!problem) setImmediate(judge);
   let upstream: ModelUpstream | undefined;
   let address: ResolvedAddress | undefined;
   let passage: Passage;
@@ -88,8 +99,9 @@ async function serve(
       },
       choose: (access) => {
         if (problem) throw problem;
-        asked = judgeModelRequest(body);
-        const chosen = chooseModel(access, asked.model, deps.upstreams);
+        const verdict = judge();
+        if ("error" in verdict) throw verdict.error;
+        const chosen = chooseModel(access, verdict.asked.model, deps.upstreams);
         upstream = chosen.upstream;
         return { destination: chosen.upstream.destination, credential: chosen.credential };
       },
