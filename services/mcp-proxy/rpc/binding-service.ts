@@ -19,8 +19,11 @@ import { checkText } from "./read-requests.ts";
 export interface BindingServiceDeps extends BindDeps {
   /** Asks the session service; undefined when it knows no such session. */
   getLease: (sessionId: string, ctx: CallContext) => Promise<ConfirmedLease | undefined>;
-  /** Prepares, off everybody's path, what the session's first call will need. */
-  warm: (binding: StoredBinding, epoch: bigint) => void;
+  /**
+   * Prepares, off everybody's path, what the session's first call will need: looks up what that is, and makes it once the
+   * function that it answers with is called.
+   */
+  prepare: (sessionId: string) => (binding: StoredBinding, epoch: bigint) => void;
 }
 
 const MAX_ENTRIES = 20;
@@ -44,9 +47,9 @@ export function bindingService(deps: BindingServiceDeps): Implementation {
       const { sessionId, epoch } = req;
       const asked = { sessionId, epoch, audience: "harness" as const, spiffeId: ctx.principal.spiffeId };
       const getLease = (id: string) => confirm(deps, id, ctx);
-      const { token, tokenId, binding } = await issueToken({ ...deps, getLease }, asked);
-      deps.warm(binding, epoch);
-      return { token, tokenId };
+      const warm = deps.prepare(sessionId);
+      const onConfirmed = (binding: StoredBinding) => warm(binding, epoch);
+      return issueToken({ ...deps, getLease, onConfirmed }, asked);
     }),
     endBinding: unary(async (req, ctx) => {
       const found = new Violations();

@@ -65,7 +65,7 @@ export function bootProxy(process: SimProcess, world: ProxyWorld): Host {
         const { lease } = await sessions.getLease({ sessionId }, { timeoutMs: 4000 });
         return lease && { workspaceId: lease.workspaceId, epoch: lease.epoch, owner: lease.owner };
       },
-      warm: () => {},
+      prepare: () => () => {},
     } as unknown as Parameters<typeof bindingService>[0]);
     watchFences(process, tables, live);
     const handlers = new Map<string, AnyHandler>();
