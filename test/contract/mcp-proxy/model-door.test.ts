@@ -125,6 +125,33 @@ describe("the model door", () => {
     assert.equal(facts[4]?.requestBytes, BigInt(JSON.stringify(hello).length));
   });
 
+  it("believes nothing that it kept of the request before: what changed meanwhile counts at once [L6]", async () => {
+    const session = await kit.bound({ models: [MODEL] });
+    const ask = async () => (await post(session.token, hello)).headers.get("ganglion-reason");
+    const set = (table: string, what: string, where: string) =>
+      kit.sql("ganglion_owner", `UPDATE proxy.${table} SET ${what} WHERE ${where}`);
+    const key = "kind = 'model_api_key'";
+    const own = `session_id = '${session.sessionId}'`;
+    const swapped =
+      "mac = overlay(mac placing substring(mac FROM 2 FOR 1) || substring(mac FROM 1 FOR 1) from 1)";
+    const changes = [
+      ["credentials", key, "archived_at = now()", "archived_at = NULL", "CRED_MISSING"],
+      ["credentials", key, "version = 0", "version = 1", "CRED_MISSING"],
+      ["vaults", "is_system", "archived_at = now()", "archived_at = NULL", "CRED_MISSING"],
+      ["credentials", key, swapped, swapped, "ROW_TAMPERED"],
+      ["bindings", own, "models = '{other}'", `models = '{${MODEL}}'`, "ROW_TAMPERED"],
+      ["tokens", own, "audience = 'other'", "audience = 'harness'", "ROW_TAMPERED"],
+    ] as const;
+    for (const [table, where, change, undo, reason] of changes) {
+      assert.deepEqual([await ask(), await ask()], [null, null]);
+      await set(table, change, where);
+      assert.equal(await ask(), reason, `${table}: ${change}`);
+      await set(table, undo, where);
+    }
+    const written = (await transactions(session)).map(({ what }) => what);
+    assert.equal(written.filter((what) => what === "dispatch ").length, 2 * changes.length);
+  });
+
   it("dispatches nothing whose decision is refused in its transaction [L6] [L7]", async () => {
     const session = await kit.bound({ models: [MODEL] });
     assert.equal((await post(session.token, hello)).status, 200);
