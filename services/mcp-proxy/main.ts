@@ -272,11 +272,15 @@ async function start(): Promise<void> {
           const { lease } = await session.getLease({ sessionId }, { parent: ctx });
           return lease && { workspaceId: lease.workspaceId, epoch: lease.epoch, owner: lease.owner };
         },
-        warm: ({ sessionId, workspaceId, vaultIds }, epoch) => {
-          const owner = { sessionId, workspaceId, epoch };
-          findUsedVaults(pool, vaultIds)
-            .then((used) => Promise.all(used.map((vaultId) => tokens.get(owner, vaultId))))
-            .catch(warn("session could not be prepared"));
+        prepare: (sessionId) => {
+          const found = findUsedVaults(pool, sessionId);
+          found.catch(() => {});
+          return ({ workspaceId }, epoch) => {
+            const owner = { sessionId, workspaceId, epoch };
+            found
+              .then((used) => Promise.all(used.map((vaultId) => tokens.get(owner, vaultId))))
+              .catch(warn("session could not be prepared"));
+          };
         },
       }),
       vaultService({

@@ -45,11 +45,6 @@ export class ActiveCall {
       typeof traceparent === "string" ? traceparent : undefined,
       { "rpc.system": "grpc", "rpc.service": contract.service, "rpc.method": contract.method },
     );
-    const stopWaiting = () => {
-      for (const stop of this.#waiting) stop();
-      this.#waiting.clear();
-    };
-    this.#abort.signal.addEventListener("abort", stopWaiting, { once: true });
     this.#deadlineMs = this.#startDeadline();
     call.on("cancelled", () => this.#onCancelled());
     state.active.add(this);
@@ -90,6 +85,7 @@ export class ActiveCall {
     }
     if (this.#state.draining) throw draining();
     const { log } = this.#state;
+    const call = this.#call;
     const bindings = { trace_id: this.#span.traceId, rpc: this.contract.path };
     let own: Logger | undefined;
     return {
@@ -100,7 +96,9 @@ export class ActiveCall {
       traceId: this.#span.traceId,
       metadata: this.#call.metadata,
       path: this.contract.path,
-      peer: this.#call.getPeer(),
+      get peer() {
+        return call.getPeer();
+      },
       // Most calls log nothing of their own.
       get log() {
         own ??= log.child(bindings);
@@ -135,7 +133,7 @@ export class ActiveCall {
 
   /** Stops the call: waiting code is rejected with `reason`, which becomes its status. */
   abort(reason: GanglionError): void {
-    if (!this.#ended && !this.#abort.signal.aborted) this.#abort.abort(reason);
+    if (!this.#ended) this.#abortWith(reason);
   }
 
   /** Ends the call well. */
@@ -190,12 +188,19 @@ export class ActiveCall {
     );
   }
 
+  #abortWith(reason: GanglionError): void {
+    if (this.#abort.signal.aborted) return;
+    this.#abort.abort(reason);
+    for (const stop of this.#waiting) stop();
+    this.#waiting.clear();
+  }
+
   #end(code: string, error: GanglionError | undefined): void {
     if (this.#ended) return;
     this.#ended = true;
     clearTimeout(this.#timer);
     // Whatever the handler left waiting on the signal is released, after success as well.
-    if (!this.#abort.signal.aborted) this.#abort.abort(CALL_OVER);
+    this.#abortWith(CALL_OVER);
     const state = this.#state;
     state.active.delete(this);
     const seconds = (performance.now() - this.#startedAt) / 1000;

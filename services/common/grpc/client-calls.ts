@@ -100,19 +100,21 @@ export async function callUnary(
   const outgoing = new OutgoingCall(dialer, method, options, dialer.timeoutMs);
   crashPoint("send", method.path);
   return new Promise((resolve, reject) => {
-    const call = dialer.client.makeUnaryRequest(
-      method.path,
-      method.requestSerialize,
-      method.responseDeserialize,
-      request,
-      outgoing.metadata,
-      outgoing.options,
-      (error, response) => {
-        crashPoint("receive", method.path);
-        const failure = outgoing.end(error ?? undefined);
-        if (failure) reject(failure);
-        else resolve(response);
-      },
+    const call = withoutStack(() =>
+      dialer.client.makeUnaryRequest(
+        method.path,
+        method.requestSerialize,
+        method.responseDeserialize,
+        request,
+        outgoing.metadata,
+        outgoing.options,
+        (error, response) => {
+          crashPoint("receive", method.path);
+          const failure = outgoing.end(error ?? undefined);
+          if (failure) reject(failure);
+          else resolve(response);
+        },
+      ),
     );
     outgoing.follow(call);
   });
@@ -239,6 +241,17 @@ function roomIn(call: {
     };
     for (const event of events) call.once(event, done);
   });
+}
+
+// grpc-js takes the caller's stack for each call, in case it fails; what we throw then has one of its own.
+function withoutStack<T>(begin: () => T): T {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return begin();
+  } finally {
+    Error.stackTraceLimit = limit;
+  }
 }
 
 function reasonOf(signal: AbortSignal): GanglionError {

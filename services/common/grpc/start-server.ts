@@ -1,3 +1,4 @@
+import type { ServerHttp2Session } from "node:http2";
 import { Server, type ServiceDefinition, type UntypedServiceImplementation } from "@grpc/grpc-js";
 import { createLogger, type Logger, type LogLevel, switchLevelOnSignal } from "../log/create-logger.ts";
 import { type AdminServer, type ReadinessPart, startAdminServer } from "../telemetry/admin-server.ts";
@@ -17,6 +18,9 @@ import { transportHandler } from "./run-call.ts";
 import type { ServerState } from "./server-state.ts";
 
 const HOUR_MS = 3_600_000;
+// What a connection may have on its way to a server. Each of its calls has HTTP/2's 64 KiB; sharing that among all of
+// them would make callers of one connection take turns.
+const CONNECTION_WINDOW_BYTES = MAX_MESSAGE_BYTES;
 
 /** What a server is started with. */
 export interface ServerConfig {
@@ -107,7 +111,10 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
 
   const credentials = createServerCredentials(config.tls, config.clientCertificates);
   const port = await bind(server, config.listen, credentials);
-  logRefusedHandshakes(server, log);
+  for (const listener of http2ServersOf(server)) {
+    logRefusedHandshakes(listener, log);
+    widenConnections(listener);
+  }
   const admin = await startAdmin(config, state);
   const stop = createStopper(config, { server, state, health, admin, dispose: () => credentials.dispose() });
   if (config.ownsProcess ?? true) {
@@ -220,14 +227,24 @@ function bind(
   });
 }
 
-// grpc-js keeps its HTTP/2 servers to itself; without them refused handshakes are merely not logged. [A108]
-function logRefusedHandshakes(server: Server, log: Logger): void {
-  const { http2Servers } = server as unknown as { http2Servers?: Map<NodeJS.EventEmitter, unknown> };
-  for (const listener of http2Servers?.keys() ?? []) {
-    listener.on("tlsClientError", (error: NodeJS.ErrnoException, socket: { remoteAddress?: string }) => {
-      log.warn({ peer: socket.remoteAddress, code: error.code }, "handshake refused");
-    });
-  }
+// grpc-js keeps its HTTP/2 servers to itself; without them refused handshakes are merely not logged [A108], and
+// connections merely narrow.
+function http2ServersOf(server: Server): Iterable<NodeJS.EventEmitter> {
+  return (
+    (server as unknown as { http2Servers?: Map<NodeJS.EventEmitter, unknown> }).http2Servers?.keys() ?? []
+  );
+}
+
+function logRefusedHandshakes(listener: NodeJS.EventEmitter, log: Logger): void {
+  listener.on("tlsClientError", (error: NodeJS.ErrnoException, socket: { remoteAddress?: string }) => {
+    log.warn({ peer: socket.remoteAddress, code: error.code }, "handshake refused");
+  });
+}
+
+function widenConnections(listener: NodeJS.EventEmitter): void {
+  listener.on("session", (session: ServerHttp2Session) =>
+    session.setLocalWindowSize(CONNECTION_WINDOW_BYTES),
+  );
 }
 
 async function startAdmin(config: ServerConfig, state: ServerState): Promise<AdminServer | undefined> {

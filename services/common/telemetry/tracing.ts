@@ -1,7 +1,14 @@
-import { type Span, SpanKind, SpanStatusCode, type Tracer } from "@opentelemetry/api";
+import {
+  type Span,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from "@opentelemetry/api";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
-import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
+import { BatchSpanProcessor, NodeTracerProvider, RandomIdGenerator } from "@opentelemetry/sdk-trace-node";
 import { VERSION } from "../version.ts";
 import { contextOf, formatTraceparent, parseTraceparent } from "./trace-context.ts";
 
@@ -39,6 +46,7 @@ export function createTracing(
   const exporting =
     (env.OTEL_EXPORTER_OTLP_ENDPOINT ?? env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? "") !== "" &&
     env.OTEL_SDK_DISABLED !== "true";
+  if (!exporting && env.OTEL_TRACES_SAMPLER === undefined) return propagateOnly();
   const provider = new NodeTracerProvider({
     resource: resourceFromAttributes({
       "service.name": env.OTEL_SERVICE_NAME ?? `ganglion-${service}`,
@@ -56,14 +64,35 @@ export function createTracing(
         { kind: KINDS[kind], ...(attributes ? { attributes } : {}) },
         parent,
       );
-      const context = span.spanContext();
-      return { span, traceId: context.traceId, traceparent: formatTraceparent(context) };
+      return activeSpan(span, span.spanContext());
     },
     async shutdown() {
       const timeout = new Promise<void>((resolve) => setTimeout(resolve, 2000).unref());
       await Promise.race([provider.shutdown().catch(() => {}), timeout]);
     },
   };
+}
+
+// Where nobody is told of spans, their ids are all that is needed of them; a span that records costs each call more.
+function propagateOnly(): Tracing {
+  const ids = new RandomIdGenerator();
+  return {
+    startSpan(_name, _kind, traceparent) {
+      const parent = parseTraceparent(traceparent);
+      const context: SpanContext = {
+        traceId: parent?.traceId ?? ids.generateTraceId(),
+        spanId: ids.generateSpanId(),
+        // A new trace is one to be recorded, if others do; a trace that exists is what it was said to be.
+        traceFlags: (parent?.traceFlags ?? 1) & 1,
+      };
+      return activeSpan(trace.wrapSpanContext(context), context);
+    },
+    shutdown: async () => {},
+  };
+}
+
+function activeSpan(span: Span, context: SpanContext): ActiveSpan {
+  return { span, traceId: context.traceId, traceparent: formatTraceparent(context) };
 }
 
 /** Ends a span, marked as failed when a code other than OK is given. */

@@ -1,6 +1,6 @@
 import type { RequestListener } from "node:http";
 import { createServer, type Server } from "node:https";
-import type { PeerCertificate, TLSSocket } from "node:tls";
+import type { TLSSocket } from "node:tls";
 import { type SpiffeId, spiffeIdOf } from "./spiffe-id.ts";
 import type { TlsBundle } from "./tls-bundle.ts";
 
@@ -22,13 +22,25 @@ export function createMeshHttpsServer(bundle: TlsBundle, listener: RequestListen
   return server;
 }
 
+interface Peer {
+  id: SpiffeId | undefined;
+  /** Epoch milliseconds at which the certificate stops counting. */
+  until: number;
+}
+
+// Reading a certificate costs as much as handling a small request, and it cannot change during a connection (TLS 1.3).
+const peers = new WeakMap<TLSSocket, Peer>();
+
 /** Who is at the other end of a connection; undefined unless its certificate was verified and is still valid. */
 export function peerOf(socket: TLSSocket): SpiffeId | undefined {
   if (!socket.authorized) return undefined;
-  const certificate = socket.getPeerCertificate();
-  return isCurrent(certificate) ? spiffeIdOf(certificate) : undefined;
-}
-
-function isCurrent(certificate: PeerCertificate): boolean {
-  return Date.parse(certificate.valid_to) > Date.now();
+  let peer = peers.get(socket);
+  if (!peer) {
+    const certificate = socket.getPeerCertificate();
+    // A connection that is closed no longer knows: that is no answer to keep.
+    if (!certificate?.valid_to) return undefined;
+    peer = { id: spiffeIdOf(certificate), until: Date.parse(certificate.valid_to) };
+    peers.set(socket, peer);
+  }
+  return peer.until > Date.now() ? peer.id : undefined;
 }

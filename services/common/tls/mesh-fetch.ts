@@ -1,4 +1,4 @@
-import { Agent, buildConnector, fetch as undiciFetch } from "undici";
+import { Agent, buildConnector, type Dispatcher, request } from "undici";
 import { expectService } from "./check-server.ts";
 import type { TlsBundle } from "./tls-bundle.ts";
 
@@ -11,7 +11,8 @@ export interface MeshFetch {
 
 /**
  * Makes a fetch that dials with the bundle's newest certificate and accepts `expectedService`
- * only. It is undici's own fetch: an undici Agent does not work with the one built into Node.
+ * only. It knows what SDKs ask of one: an address, a method, headers, a body in memory, a signal. A whole fetch takes twice
+ * the time until the request is on its way.
  */
 export function createMeshFetch(
   bundle: TlsBundle,
@@ -45,13 +46,51 @@ export function createMeshFetch(
     old.close().catch(() => {});
   };
   bundle.on("change", renew);
-  const fetch = (input: Parameters<typeof undiciFetch>[0], init?: Parameters<typeof undiciFetch>[1]) =>
-    undiciFetch(input, { ...init, redirect: "manual", dispatcher: agent });
+  const fetch = async (input: string | URL, init: RequestInit = {}): Promise<Response> => {
+    const { method = "GET", headers, body, signal } = init;
+    const answer = await request(input, {
+      dispatcher: agent,
+      method: method as Dispatcher.HttpMethod,
+      headers: Object.fromEntries(new Headers(headers)),
+      ...(body ? { body: body as string | Uint8Array } : {}),
+      ...(signal ? { signal } : {}),
+    });
+    return toResponse(answer);
+  };
   return {
-    fetch: fetch as unknown as typeof globalThis.fetch,
+    fetch: fetch as typeof globalThis.fetch,
     close: () => {
       bundle.off("change", renew);
       return agent.close();
     },
   };
+}
+
+// Statuses with which a Response must not have a body.
+const WITHOUT_BODY = new Set([101, 103, 204, 205, 304]);
+
+function toResponse({ statusCode: status, headers: given, body }: Dispatcher.ResponseData): Response {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(given))
+    for (const one of Array.isArray(value) ? value : [value])
+      if (one !== undefined) headers.append(name, one);
+  // A request that is given up while nobody reads reports that as an error, which would be nobody's.
+  body.on("error", () => {});
+  if (WITHOUT_BODY.has(status)) {
+    body.resume();
+    return new Response(null, { status, headers });
+  }
+  const chunks = body[Symbol.asyncIterator]();
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      pull: async (reader) => {
+        const { done, value } = await chunks.next();
+        if (done) reader.close();
+        else reader.enqueue(value as Uint8Array);
+      },
+      cancel: () => void body.destroy(),
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(stream, { status, headers });
 }

@@ -5,7 +5,7 @@ import { type Call, emptyState, type SessionState, type Turn } from "./session-s
  * fold() makes of an event: a checkpoint of another version is never read. A field that comes or goes is noticed without
  * that.
  */
-export const CHECKPOINT_FORMAT = "ganglion/2";
+export const CHECKPOINT_FORMAT = "ganglion/3";
 
 const FIELDS = Object.keys(emptyState()).sort().join(",");
 const HEAD_BYTES = 8;

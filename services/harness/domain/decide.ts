@@ -3,6 +3,7 @@ import { contextOf } from "./context/context-of.ts";
 import { type CompactionPlan, canCompact, planCompaction } from "./context/plan-compaction.ts";
 import { FAILURES, type Failure } from "./failures.ts";
 import { LIMITS } from "./limits.ts";
+import { areAttemptsUsedUp } from "./mesh-failures.ts";
 import { PERMISSION, STOP } from "./proto-values.ts";
 import { readsLog } from "./session-log-tool.ts";
 import type { AssistantTurn, Call, SessionState } from "./session-state.ts";
@@ -46,7 +47,7 @@ export function decide(state: SessionState): Action {
     return { type: "wait" };
   const isBusy = hasWork(state) || state.openCalls.size > 0;
   if (state.unknownEventType !== "") return isBusy ? fail(state, "unknownEvent") : { type: "wait" };
-  if (isBusy && state.fruitlessLeases >= LIMITS.fruitlessLeases) return fail(state, "noProgress");
+  if (isBusy && isStuck(state)) return fail(state, "noProgress");
   if (state.openCalls.size > 0) return decideOnCalls(state);
   return hasWork(state) ? decideOnTurn(state) : endQuietly(state);
 }
@@ -77,7 +78,9 @@ function decideOnTurn(state: SessionState): Action {
     const ending = decideOnAnswer(state, last, hasNewInput);
     if (ending) return ending;
   }
-  if (state.failedAttempt >= LIMITS.modelAttempts) return fail(state, "modelFailed");
+  const { failedAttempt, failedAtModel } = state;
+  if (areAttemptsUsedUp({ attempts: failedAttempt, atModel: failedAtModel }))
+    return fail(state, "modelFailed");
   if (isUsedUp(state.spending)) return idle(STOP.BUDGET_REACHED);
   if (state.requestsInTurn >= LIMITS.requestsInTurn) return fail(state, "turnLimit");
   const servers = [...(state.agent?.mcp.keys() ?? [])].filter(
@@ -85,7 +88,7 @@ function decideOnTurn(state: SessionState): Action {
   );
   if (servers.length > 0) return { type: "resolve_tools", servers };
   if (!contextOf(state)) return fail(state, "contextStrategyInvalid");
-  const attempt = state.failedAttempt + 1;
+  const attempt = failedAttempt + 1;
   const plan = planCompaction(state);
   if (plan === "limit") return fail(state, "compactionLimit");
   return plan ? { type: "compact", plan, attempt } : { type: "call_model", attempt };
@@ -117,6 +120,11 @@ function decideOnAnswer(state: SessionState, turn: AssistantTurn, hasNewInput: b
 
 function endQuietly(state: SessionState): Action {
   return state.status === "idle" ? { type: "wait" } : idle(STOP.END_TURN);
+}
+
+/** Brain after brain took this session and got it no further, for a while. */
+function isStuck({ fruitlessLeases, fruitlessFromMs, fruitlessToMs }: SessionState): boolean {
+  return fruitlessLeases >= LIMITS.fruitlessLeases && fruitlessToMs - fruitlessFromMs >= LIMITS.fruitlessMs;
 }
 
 function hasWork(state: SessionState): boolean {

@@ -52,7 +52,7 @@ function apply(state: SessionState, event: Event): void {
       return;
     case "ganglionLeaseAcquired":
       // A lease on a session that only waits for somebody is not one that failed to get it any further.
-      if (decide(state).type !== "wait") state.fruitlessLeases += 1;
+      if (decide(state).type !== "wait") countFruitless(state, event);
       return;
 
     case "userMessage":
@@ -180,6 +180,13 @@ function apply(state: SessionState, event: Event): void {
   }
 }
 
+function countFruitless(state: SessionState, { createTime }: Event): void {
+  const atMs = createTime ? Number(createTime.seconds) * 1000 + Math.trunc(createTime.nanos / 1e6) : 0;
+  if (state.fruitlessLeases === 0) state.fruitlessFromMs = atMs;
+  state.fruitlessToMs = atMs;
+  state.fruitlessLeases += 1;
+}
+
 function close(state: SessionState, callId: string, result: CallResult): void {
   const call = state.openCalls.get(callId);
   // A result without an open call is an orphan or a second one; neither is ever shown to the model (B005, B034).
@@ -210,6 +217,7 @@ function goIdle(state: SessionState, type: number, eventIds: readonly string[]):
   state.interruptPosition = 0n;
   state.requestsInTurn = 0;
   state.failedAttempt = 0;
+  state.failedAtModel = 0;
   state.fruitlessLeases = 0;
   state.truncatedAnswers = 0;
   state.pausedAnswers = 0;

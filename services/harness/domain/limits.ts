@@ -1,15 +1,24 @@
 /** Bounds of what one brain does without asking anybody. */
 export const LIMITS = {
-  /** Attempts of one step, the first included (B020, B023). */
+  /** Attempts of one step at the model, the first included (B020, B023). */
   modelAttempts: 8,
+  /**
+   * Attempts of one step in all. Those that failed at a part of the mesh count here only, since any part may die and comes
+   * back; with the longest waits between them they are about half an hour.
+   */
+  attempts: 80,
   /** Answers in a row that may be cut at the token limit while they call a tool (B025). */
   truncatedAnswers: 3,
   /** Answers in a row that may end with pause_turn. */
   pausedAnswers: 16,
   /** Model requests between two idles. */
   requestsInTurn: 500,
-  /** Leases in a row that got the session no further. */
+  /**
+   * Leases in a row that got the session no further, and the time between the first and the newest of them: where brains
+   * die for other reasons many sessions lose a few in a row, and none of them is to blame.
+   */
   fruitlessLeases: 10,
+  fruitlessMs: 300_000,
   /** Compactions without an answer in between, and requests for one summary that were too long themselves. */
   compactionsInRow: 3,
   /** Characters of one tool output that the model is shown (B031, B032). */

@@ -3,9 +3,10 @@ import { marked, withBreakpoints } from "./context/cache-breakpoints.ts";
 import { contextOf } from "./context/context-of.ts";
 import { LIMITS } from "./limits.ts";
 import { type Contents, resolveIn } from "./payload-contents.ts";
-import { type Message, messagePieces, type Piece, projectMessages } from "./project-messages.ts";
+import { messagePieces, type Piece, projectMessages } from "./project-messages.ts";
 import type { SessionState } from "./session-state.ts";
 import { toolCatalog } from "./tool-catalog.ts";
+import { writeMessages } from "./write-messages.ts";
 
 /** A request, and how it begins. */
 export interface Projection {
@@ -31,19 +32,22 @@ export function project(state: SessionState, contents: Contents = NOTHING): Proj
   const context = contextOf(state);
   if (!context) throw new Error("the context strategy is not known");
   const { strategy, options } = context;
-  const turns = [...strategy.view(state, options), ...state.queued];
-  const messages = projectMessages(state.summary, turns, resolveIn(contents));
-  if (messages.length === 0) throw new Error("the conversation is empty");
+  const turns = strategy.view(state, options);
+  const resolve = resolveIn(contents);
+  const written = writeMessages(state.summary, turns, state.queued, resolve);
+  if (written.length === 0) throw new Error("the conversation is empty");
   if (strategy.settings === "first") {
     const pieces = [`{"model":${model(state)}`, ...settings(state, "automatic"), ...beginning(state)];
-    return { body: concat([...pieces, ...messagePieces(messages), "]}"]), stablePrefix: null };
+    return { body: concat([...pieces, ...written, "]}"]), stablePrefix: null };
   }
   const isExplicit = strategy.breakpoints === "explicit";
   // The last message may yet be added to, so what closes it is not part of the prefix.
   const close = "]}";
-  const plain = whole(state, messages, isExplicit ? "list" : "text");
+  const plain = whole(state, written, isExplicit ? "list" : "text");
   const end = ["]", ...settings(state, strategy.breakpoints), "}"];
-  const body = concat([...(isExplicit ? whole(state, withBreakpoints(messages), "marked") : plain), ...end]);
+  const marks = () =>
+    messagePieces(withBreakpoints(projectMessages(state.summary, [...turns, ...state.queued], resolve)));
+  const body = concat([...(isExplicit ? whole(state, marks(), "marked") : plain), ...end]);
   if (strategy.promise === "none") return { body, stablePrefix: null };
   const before = isExplicit ? concat(plain) : body.subarray(0, body.length - concat(end).length);
   return { body, stablePrefix: before.subarray(0, before.length - close.length) };
@@ -54,8 +58,8 @@ const NOTHING: Contents = new Map<string, ContentBlock>();
 /** How the parts before the messages are written: as plainly as can be, as lists, or as lists with breakpoints. */
 type Form = "text" | "list" | "marked";
 
-function whole(state: SessionState, messages: readonly Message[], form: Form): Piece[] {
-  return [`{"model":${model(state)}`, ...beginning(state, form), ...messagePieces(messages)];
+function whole(state: SessionState, messages: readonly Piece[], form: Form): Piece[] {
+  return [`{"model":${model(state)}`, ...beginning(state, form), ...messages];
 }
 
 function beginning(state: SessionState, form: Form = "text"): Piece[] {

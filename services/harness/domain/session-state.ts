@@ -155,6 +155,8 @@ export interface SessionState {
   waitingFor: readonly string[];
   /** Number of the newest attempt of the current step that failed; 0 = none did. */
   failedAttempt: number;
+  /** How many of the step's attempts failed at the model, and not at a part of the mesh before it. */
+  failedAtModel: number;
   /** Answers in a row that were cut at the token limit (B025). */
   truncatedAnswers: number;
   /** Answers in a row that ended with pause_turn. */
@@ -165,6 +167,9 @@ export interface SessionState {
   fruitlessLeases: number;
   /** What each new hand of the session gets a work tree of. */
   repositories: readonly Repository[];
+  /** When the first of them was acquired, and the newest, by the log's clock; 0 = there is none. */
+  fruitlessFromMs: number;
+  fruitlessToMs: number;
   hand: KnownHand | null;
   handsProvisioned: number;
   /** Hosts that had a hand at any time: their journals may know a key. */
@@ -203,11 +208,14 @@ export function emptyState(): SessionState {
     interruptPosition: 0n,
     waitingFor: [],
     failedAttempt: 0,
+    failedAtModel: 0,
     truncatedAnswers: 0,
     pausedAnswers: 0,
     requestsInTurn: 0,
     fruitlessLeases: 0,
     repositories: [],
+    fruitlessFromMs: 0,
+    fruitlessToMs: 0,
     hand: null,
     handsProvisioned: 0,
     sandboxAddrs: new Set(),

@@ -4,15 +4,18 @@ import type { NewEvent } from "../ports/event-log.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { newEvent, statusRunning } from "./new-events.ts";
 
-/** Makes a request's span durable before it is sent, after what the log must say first: that it works, and how. */
+/** Makes a request's span durable before it is sent. */
 export async function beginRequest(ctx: DriveContext, span: NewEvent): Promise<void> {
-  const { state } = ctx.log;
-  const events = [
+  await ctx.log.append(openingOf(ctx.log.state, span), ctx.traceparent);
+}
+
+/** A request's span, after what the log must say first: that the session works, and how. */
+export function openingOf(state: SessionState, span: NewEvent): NewEvent[] {
+  return [
     ...(state.status === "running" ? [] : [statusRunning()]),
     ...(state.strategy ? [] : [recordStrategy(state)]),
     span,
   ];
-  await ctx.log.append(events, ctx.traceparent);
 }
 
 /** The strategy in force from here on. */

@@ -1,6 +1,8 @@
+import type { PayloadRef } from "../../gen/ganglion/types/v1/content.ts";
 import { contextOf } from "../domain/context/context-of.ts";
 import { type Contents, neededPayloads, payloadKey } from "../domain/payload-contents.ts";
 import { type Projection, project } from "../domain/project-request.ts";
+import type { SessionState } from "../domain/session-state.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { stepSignal } from "./step-signal.ts";
 
@@ -12,9 +14,7 @@ export async function buildRequest(ctx: DriveContext): Promise<Projection | unde
   const { state } = ctx.log;
   let contents: Contents = new Map();
   for (;;) {
-    const context = contextOf(state);
-    const turns = context ? context.strategy.view(state, context.options) : [];
-    const missing = neededPayloads(turns, state).filter((ref) => !contents.has(payloadKey(ref)));
+    const missing = payloadsIn(state).filter((ref) => !contents.has(payloadKey(ref)));
     // Nothing is awaited between the last look at the state and the request that is made of it.
     if (missing.length === 0) return project(state, contents);
     const { signal, dispose } = stepSignal(ctx);
@@ -26,4 +26,10 @@ export async function buildRequest(ctx: DriveContext): Promise<Projection | unde
       dispose();
     }
   }
+}
+
+/** The contents stored beside the log that the next request shows. */
+export function payloadsIn(state: SessionState): PayloadRef[] {
+  const context = contextOf(state);
+  return neededPayloads(context ? context.strategy.view(state, context.options) : [], state);
 }

@@ -4,9 +4,6 @@ import { contextOf } from "../domain/context/context-of.ts";
 import { keepsPromise } from "../domain/context/keeps-promise.ts";
 import { FAILURES } from "../domain/failures.ts";
 import type { Projection } from "../domain/project-request.ts";
-import { PURPOSE } from "../domain/proto-values.ts";
-import { sha256 } from "../domain/sha256.ts";
-import { toolCatalog } from "../domain/tool-catalog.ts";
 import { type AnswerListener, ModelError } from "../ports/model.ts";
 import { answerEvents, previewType } from "./answer-events.ts";
 import { askModel, spanEnd } from "./ask-model.ts";
@@ -16,13 +13,10 @@ import type { DriveContext } from "./drive-context.ts";
 import { failTurn } from "./fail-turn.ts";
 import { judgeCalls } from "./judge-calls.ts";
 import { LeaseLost } from "./lease-lost.ts";
-import { spanStart } from "./new-events.ts";
 import { noteModelFailure } from "./note-model-failure.ts";
+import { type PreparedRequest, prepareRequest } from "./prepare-request.ts";
 
-/**
- * Asks the model once and writes down what came of it: the whole answer in one append, or a failure and, where trying
- * again may help, the wait before the next attempt (B018 to B020). Nothing of an answer that was cut counts (B016).
- */
+/** Builds the next request, makes its span durable, and asks the model. */
 export async function callModel(ctx: DriveContext, attempt: number): Promise<void> {
   const { log } = ctx;
   let request: Projection | undefined;
@@ -46,19 +40,18 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
       return failTurn(ctx, FAILURES.prefixBroken);
     }
   }
-  const catalog = toolCatalog(log.state);
-  const { body, stablePrefix } = request;
-  const span = spanStart(log.state, {
-    purpose: PURPOSE.TURN,
-    consumedPosition: log.state.position,
-    attempt,
-    requestSha256: sha256(body),
-    ...(stablePrefix
-      ? { stablePrefixBytes: BigInt(stablePrefix.length), stablePrefixSha256: sha256(stablePrefix) }
-      : {}),
-  });
-  await beginRequest(ctx, span);
+  const prepared = prepareRequest(log.state, request, attempt);
+  await beginRequest(ctx, prepared.span);
+  await sendRequest(ctx, prepared);
+}
 
+/**
+ * Asks the model once, with a request whose span is durable, and writes down what came of it: the whole answer in one
+ * append, or a failure and, where trying again may help, the wait before the next attempt (B018 to B020). Nothing of an
+ * answer that was cut counts (B016).
+ */
+export async function sendRequest(ctx: DriveContext, prepared: PreparedRequest): Promise<void> {
+  const { span, body, attempt, catalog } = prepared;
   const ids = new Map<number, string>();
   const shown = new Set<string>();
   const asked = await askModel(ctx, body, {
@@ -80,7 +73,7 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
     if (block.$case === "agentToolUse" || block.$case === "agentMcpToolUse") ctx.ownCalls.add(id);
   }
   try {
-    await log.append([...blocks, spanEnd(span.id, answer, durationMs())], ctx.traceparent);
+    await ctx.log.append([...blocks, spanEnd(span.id, answer, durationMs())], ctx.traceparent);
   } catch (error) {
     const isRefused = GanglionError.is(error) && REFUSALS.has(error.code);
     if (!isRefused) throw error;

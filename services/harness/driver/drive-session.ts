@@ -1,5 +1,6 @@
 import { type Action, decide } from "../domain/decide.ts";
 import { callModel } from "./call-model.ts";
+import { closeCalls } from "./close-calls.ts";
 import { compact } from "./compact.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { failTurn } from "./fail-turn.ts";
@@ -52,11 +53,15 @@ export async function driveSession(
       await resolveTools(ctx, servers);
       continue;
     }
-    await act(ctx, action);
+    await act(ctx, action, progress);
   }
 }
 
-async function act(ctx: DriveContext, action: Exclude<Action, { type: "stop" | "wait" }>): Promise<void> {
+async function act(
+  ctx: DriveContext,
+  action: Exclude<Action, { type: "stop" | "wait" }>,
+  progress: DriveProgress,
+): Promise<void> {
   switch (action.type) {
     case "end_span":
       // A model request has no effect worth keeping: its brain died or let go, and it is made again.
@@ -72,7 +77,10 @@ async function act(ctx: DriveContext, action: Exclude<Action, { type: "stop" | "
         ctx.traceparent,
       );
     case "run_calls":
-      return runCalls(ctx, action.calls);
+      return closeCalls(ctx, await runCalls(ctx, action.calls), () => {
+        progress.action = "call_model";
+        progress.position = ctx.log.state.position;
+      });
     case "resolve_tools":
       return resolveTools(ctx, action.servers);
     case "call_model":

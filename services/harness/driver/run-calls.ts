@@ -9,11 +9,12 @@ import { runInHand } from "./run-in-hand.ts";
 import { stepSignal } from "./step-signal.ts";
 
 /**
- * Runs calls at once and appends their results in call order, each as soon as all before it are in (B014). Returns
- * early when the session is interrupted, which closes what is open, or given away: then what runs goes on without this
- * brain and the next one attaches to it.
+ * Runs calls at once and appends their results in call order, each as soon as all before it are in (B014). Those that
+ * come last, with which the step is over, are not appended but returned. Returns early and with none when the session is
+ * interrupted, which closes what is open, or given away: then what runs goes on without this brain and the next one
+ * attaches to it.
  */
-export async function runCalls(ctx: DriveContext, calls: readonly Call[]): Promise<void> {
+export async function runCalls(ctx: DriveContext, calls: readonly Call[]): Promise<NewEvent[]> {
   if (ctx.log.state.status !== "running") await ctx.log.append([statusRunning()], ctx.traceparent);
   const step = stepSignal(ctx);
   const over = new AbortController();
@@ -34,10 +35,11 @@ export async function runCalls(ctx: DriveContext, calls: readonly Call[]): Promi
       await running[next];
       const ready: NewEvent[] = [];
       for (let result = results[next]; result; result = results[++next]) ready.push(result);
-      // Stopped before it had a result.
-      if (ready.length === 0) return;
+      // Stopped before it had a result, or nothing more to wait for.
+      if (ready.length === 0 || next === calls.length) return ready;
       await ctx.log.append(ready, ctx.traceparent);
     }
+    return [];
   } finally {
     over.abort();
     step.dispose();

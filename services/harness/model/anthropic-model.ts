@@ -20,17 +20,19 @@ export interface AnthropicModelOptions {
  * keep its lease meanwhile (M17, M18). Bodies go out and answers come in as raw bytes.
  */
 export function createAnthropicModel({ baseUrl, fetch }: AnthropicModelOptions): Model {
+  // One for all requests: making it costs more than a request does.
+  const client = new Anthropic({
+    baseURL: baseUrl,
+    apiKey: null,
+    // Each request brings its session's own. Without any the SDK would look for one in the environment.
+    authToken: "none",
+    webhookKey: null,
+    maxRetries: 0,
+    logLevel: "off",
+    fetch,
+  });
   return {
     async ask({ body, token, listener, signal, traceparent }) {
-      const client = new Anthropic({
-        baseURL: baseUrl,
-        apiKey: null,
-        authToken: token,
-        webhookKey: null,
-        maxRetries: 0,
-        logLevel: "off",
-        fetch,
-      });
       const startedAt = performance.now();
       const elapsedMs = () => Math.round(performance.now() - startedAt);
       const progress: AnswerProgress = { usage: undefined, firstTokenMs: undefined };
@@ -41,6 +43,7 @@ export function createAnthropicModel({ baseUrl, fetch }: AnthropicModelOptions):
           .post("/v1/messages", {
             body,
             headers: {
+              authorization: `Bearer ${token}`,
               "content-type": "application/json",
               accept: "text/event-stream",
               ...(wantsFastMode(body) ? { "anthropic-beta": "fast-mode-2026-02-01" } : {}),

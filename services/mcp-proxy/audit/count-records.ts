@@ -19,6 +19,7 @@ export function countRecords(ledger: Ledger, registry: Registry): Ledger {
       if (refusal === undefined) count(record);
       return refusal;
     },
+    writeTogether: (decision, guard, dispatch) => ledger.writeTogether(decision, guard, dispatch),
     writeAndClaim: (record, guard, claim) => ledger.writeAndClaim(record, guard, claim),
     writeDispatch: (record, call) => ledger.writeDispatch(record, call),
     writeEnd: async (record, end) => {

@@ -4,6 +4,25 @@ export const WRITE_RECORDS = {
   text: "SELECT w.refusal, w.sequence, w.line FROM proxy.write_records($1) w ORDER BY w.ordinal",
 };
 
+/**
+ * Appends records, each with its guard, and behind them the dispatches that go with them: `$2` has one, or null, for each of
+ * the first. A dispatch whose decision was refused is left out. Rows of the
+ * first come first.
+ */
+export const WRITE_TOGETHER = {
+  name: "write_together",
+  text: `
+WITH w AS MATERIALIZED (SELECT r.* FROM proxy.write_records($1) r),
+     next AS MATERIALIZED (
+       SELECT jsonb_agg(e.value ORDER BY e.n) AS entries
+       FROM jsonb_array_elements($2::jsonb) WITH ORDINALITY AS e (value, n) JOIN w ON w.ordinal = e.n - 1
+       WHERE w.refusal IS NULL AND jsonb_typeof(e.value) <> 'null'),
+     d AS MATERIALIZED (
+       SELECT r.* FROM next CROSS JOIN LATERAL proxy.write_records(coalesce(next.entries, '[]')) r)
+SELECT a.refusal, a.sequence, a.line
+FROM (SELECT 1 AS part, w.* FROM w UNION ALL SELECT 2, d.* FROM d) a ORDER BY a.part, a.ordinal`,
+};
+
 /** Appends a decision and claims the call's key, when the guard holds and the key is new. */
 export const WRITE_AND_CLAIM = {
   name: "write_and_claim",

@@ -5,7 +5,13 @@ import { proxyError } from "../domain/proxy-error.ts";
 import { stripDatabaseError } from "../store/database-error.ts";
 import type { Statement } from "../store/query.ts";
 import { createGate, IMMEDIATELY } from "./gate.ts";
-import { WRITE_AND_CLAIM, WRITE_DISPATCH, WRITE_END, WRITE_RECORDS } from "./ledger-statements.ts";
+import {
+  WRITE_AND_CLAIM,
+  WRITE_DISPATCH,
+  WRITE_END,
+  WRITE_RECORDS,
+  WRITE_TOGETHER,
+} from "./ledger-statements.ts";
 import type { WrittenRow } from "./session-ends.ts";
 
 /** Who writes. */
@@ -22,9 +28,15 @@ export interface LedgerOptions {
   onUncertain?: (requestId: string) => void;
 }
 
+interface Refusal {
+  refusal: string | null;
+}
+
 interface Waiting {
   requestId: string;
   entry: Record<string, unknown>;
+  /** Written behind it, if its guard holds. */
+  dispatch?: Record<string, unknown>;
   since: number;
   settle: (refusal: string | undefined) => void;
   fail: (error: unknown) => void;
@@ -95,7 +107,10 @@ export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions 
       waiting = waiting.slice(MAX_BATCH);
       if (batch.length === 0) continue;
       const entries = JSON.stringify(batch.map(({ entry }) => entry));
-      const committed = commit<{ refusal: string | null }>(WRITE_RECORDS, [entries]);
+      const dispatches = batch.map(({ dispatch }) => dispatch ?? null);
+      const committed = dispatches.some((dispatch) => dispatch)
+        ? commit<Refusal>(WRITE_TOGETHER, [entries, JSON.stringify(dispatches)])
+        : commit<Refusal>(WRITE_RECORDS, [entries]);
       durable(committed).then(
         (rows) => {
           batch.forEach(({ settle }, i) => {
@@ -114,13 +129,17 @@ export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions 
     isWriting = false;
   };
 
+  const enqueue = (record: LedgerRecord, guard?: Guard, behind?: LedgerRecord) =>
+    new Promise<string | undefined>((settle, fail) => {
+      const requestId = record.request_id;
+      const dispatch = behind && { dispatch: entryOf(behind) };
+      waiting.push({ requestId, entry: entryOf(record, guard), ...dispatch, since: Date.now(), settle, fail });
+      void flush();
+    });
+
   return {
-    write: (record, guard) =>
-      new Promise((settle, fail) => {
-        const requestId = record.request_id;
-        waiting.push({ requestId, entry: entryOf(record, guard), since: Date.now(), settle, fail });
-        void flush();
-      }),
+    write: (record, guard) => enqueue(record, guard),
+    writeTogether: enqueue,
     writeAndClaim: async (record, guard, claim: CallClaim) => {
       const values = [JSON.stringify([entryOf(record, guard)]), claim.sessionId, claim.callKey, claim.epoch];
       const more = [claim.requestDigest, claim.requestId, writer.instance, writer.bootId];

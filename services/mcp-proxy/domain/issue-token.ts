@@ -18,13 +18,15 @@ export interface IssueDeps {
   mac: RowMac;
   /** Asks the session service; undefined when it knows no such session. */
   getLease: (sessionId: string) => Promise<ConfirmedLease | undefined>;
+  /** Told as soon as the asker is known to hold the session, beside the writing of the token. */
+  onConfirmed: (binding: StoredBinding) => void;
 }
 
 /** Issues a token to the harness that, as the session service confirms, holds the session in that epoch. */
 export async function issueToken(
   deps: IssueDeps,
   asked: { sessionId: string; epoch: bigint; audience: "harness"; spiffeId: string },
-): Promise<{ token: string; tokenId: string; binding: StoredBinding }> {
+): Promise<{ token: string; tokenId: string }> {
   const [lease, binding] = await Promise.all([
     deps.getLease(asked.sessionId),
     deps.bindings.find(asked.sessionId),
@@ -40,6 +42,7 @@ export async function issueToken(
   const isOpen =
     binding.ended === false && binding.lowestEpoch !== null && asked.epoch >= binding.lowestEpoch;
   if (!isHolder || !isOpen) throw proxyError("LEASE_NOT_CONFIRMED");
+  deps.onConfirmed(binding);
 
   const token = newSessionToken();
   const tokenHash = hashSessionToken(token) as Buffer;
@@ -47,7 +50,7 @@ export async function issueToken(
   const { sessionId, epoch, audience, spiffeId } = asked;
   const row = { tokenHash, tokenId, sessionId, epoch, audience, spiffeId, handId: "" };
   await deps.bindings.insertToken(row, deps.mac.token(row));
-  return { token, tokenId, binding };
+  return { token, tokenId };
 }
 
 /**
@@ -55,7 +58,7 @@ export async function issueToken(
  * what the session service says. It is bound to that instance's certificate; no epoch ends it, the session's end does.
  */
 export async function issueHandToken(
-  deps: IssueDeps,
+  deps: Omit<IssueDeps, "onConfirmed">,
   asked: { sessionId: string; handId: string; spiffeId: string },
 ): Promise<{ token: string; tokenId: string }> {
   const [lease, binding] = await Promise.all([

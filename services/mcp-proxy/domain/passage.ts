@@ -46,6 +46,17 @@ export interface Asked {
   choose: (access: AccessRow, ask: (question: BoundQuestion) => void) => Chosen | Promise<Chosen>;
   /** Set for a call that has a key in the journal. */
   claimDigest?: Buffer;
+  /**
+   * What would be sent, when all of it is known before anybody is asked. Where the secret is still kept too, the dispatch is
+   * written together with the decision: nothing happens between the two then, and neither is there without the other.
+   */
+  sendNow?: (destination: Destination) => Sent | undefined;
+}
+
+/** What is sent, and to whom. */
+export interface Sent {
+  peerAddress: string;
+  requestBytes: number;
 }
 
 /** Where a request goes, and with what. */
@@ -72,10 +83,12 @@ export interface Passage {
   /** False when the call's key was in the journal already. */
   readonly isClaimed: boolean;
   readonly claim: CallClaim | undefined;
+  /** Set when the dispatch is written already, and the secret with which. */
+  readonly dispatched: { secret: Secret; sent: Sent } | undefined;
   /** Reads the credential; undefined when the destination has none. */
   secret(): Promise<Secret | undefined>;
   /** Writes the dispatch; nothing may be sent before it resolves. False: the call's claim was lost. */
-  dispatch(sent: { peerAddress: string; requestBytes: number; isRepeatable?: boolean }): Promise<boolean>;
+  dispatch(sent: Sent & { isRepeatable?: boolean }): Promise<boolean>;
   /** Writes a denial beside the decision, for what was found out only from the upstream's answer. */
   deny(error: GanglionError): Promise<void>;
   /** Writes the outcome, once; a later one is ignored. `result` goes to the journal with it, null frees the key. */
@@ -146,16 +159,50 @@ export async function openPassage(deps: PassageDeps, asked: Asked): Promise<Pass
     requestId,
   };
   const allowed: LedgerRecord = { ...record, effect: "allow" };
+  const known = claim ? undefined : knownOf(deps, asked, access, chosen);
   const written = claim
     ? await deps.ledger.writeAndClaim(allowed, guard, claim)
-    : { refusal: await deps.ledger.write(allowed, guard), isClaimed: false };
+    : {
+        refusal: await (known
+          ? deps.ledger.writeTogether(allowed, guard, dispatchOf(record, known))
+          : deps.ledger.write(allowed, guard)),
+        isClaimed: false,
+      };
   const refusal = written.refusal;
   if (refusal !== undefined) {
     // The session ended, or the row changed, between the look and the decision.
-    const known = isReason(refusal) ? refusal : "TOKEN_INVALID";
-    return deny(proxyError(known), known);
+    const reason = isReason(refusal) ? refusal : "TOKEN_INVALID";
+    return deny(proxyError(reason), reason);
   }
-  return createPassage(deps, record, access, chosen, { claim, isClaimed: written.isClaimed });
+  const { isClaimed } = written;
+  return createPassage(deps, record, access, chosen, { claim, isClaimed, dispatched: known });
+}
+
+function knownOf(
+  deps: PassageDeps,
+  { sendNow }: Asked,
+  access: AccessRow,
+  { destination, credential }: Chosen,
+): Passage["dispatched"] {
+  const secret = sendNow && destination && credential && deps.secrets.known(access, credential);
+  const sent = secret && sendNow(destination);
+  return secret && sent && { secret, sent };
+}
+
+/** The dispatch that follows a decision. */
+function dispatchOf(
+  decision: LedgerRecord,
+  { secret, sent }: NonNullable<Passage["dispatched"]>,
+): LedgerRecord {
+  return { ...decision, kind: "dispatch", effect: "", reason: "", ...factsOf(secret), ...sizeOf(sent) };
+}
+
+function factsOf({ version, vaultRequestId }: Secret) {
+  return { credential_version: String(version), vault_request_id: recordText(vaultRequestId) };
+}
+
+function sizeOf({ peerAddress, requestBytes }: Sent) {
+  return { peer_address: peerAddress, request_bytes: requestBytes };
 }
 
 function createPassage(
@@ -163,10 +210,15 @@ function createPassage(
   decision: LedgerRecord,
   access: AccessRow,
   { destination, credential }: Chosen,
-  { claim, isClaimed }: { claim: CallClaim | undefined; isClaimed: boolean },
+  { claim, isClaimed, dispatched }: Pick<Passage, "claim" | "isClaimed" | "dispatched">,
 ): Passage {
   const requestId = decision.request_id;
-  const known: LedgerRecord = { ...decision, effect: "", reason: "" };
+  const known: LedgerRecord = {
+    ...decision,
+    effect: "",
+    reason: "",
+    ...(dispatched ? { ...factsOf(dispatched.secret), ...sizeOf(dispatched.sent) } : {}),
+  };
   let isFinished = false;
 
   const finish = async (ending: Ending, result?: Buffer | null) => {
@@ -195,16 +247,15 @@ function createPassage(
     credential,
     isClaimed,
     claim,
+    dispatched,
     secret: async () => {
       if (!credential) return undefined;
       const secret = await deps.secrets.read(access, credential);
-      known.credential_version = String(secret.version);
-      known.vault_request_id = recordText(secret.vaultRequestId);
+      Object.assign(known, factsOf(secret));
       return secret;
     },
     dispatch: async ({ peerAddress, requestBytes, isRepeatable }) => {
-      known.peer_address = peerAddress;
-      known.request_bytes = requestBytes;
+      Object.assign(known, sizeOf({ peerAddress, requestBytes }));
       const record: LedgerRecord = { ...known, kind: "dispatch" };
       if (claim) {
         const call = {

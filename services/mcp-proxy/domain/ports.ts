@@ -34,6 +34,11 @@ export interface CallEnd {
 export interface Ledger {
   /** Writes a record. Resolves with the reason why the guard failed, when it did; then nothing was written. */
   write(record: LedgerRecord, guard?: Guard): Promise<string | undefined>;
+  /**
+   * Writes a decision and, when its guard holds, the dispatch behind it, in one transaction: both are durable or neither.
+   * Resolves as write() does.
+   */
+  writeTogether(decision: LedgerRecord, guard: Guard, dispatch: LedgerRecord): Promise<string | undefined>;
   /** Writes a decision and claims the call's key in the same transaction; false when the key is known already. */
   writeAndClaim(
     record: LedgerRecord,
@@ -90,6 +95,8 @@ export interface Secret {
 /** Reads credentials with the session's own Vault token. */
 export interface SecretReader {
   read(owner: SecretOwner, credential: CredentialRow): Promise<Secret>;
+  /** The secret, when it was read a moment ago and is kept; asks nobody. */
+  known(owner: SecretOwner, credential: CredentialRow): Secret | undefined;
 }
 
 /** A call as the journal has it. */

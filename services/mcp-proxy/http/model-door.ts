@@ -3,7 +3,6 @@ import { crashPoint } from "../../common/crash/crash-point.ts";
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type { Logger } from "../../common/log/create-logger.ts";
 import type { Tracing } from "../../common/telemetry/tracing.ts";
-import type { Destination } from "../domain/canonical-url.ts";
 import { chooseModel, type ModelUpstream } from "../domain/choose-model.ts";
 import type { ResolvedAddress } from "../domain/destination-policy.ts";
 import { judgeModelRequest, type ModelRequest } from "../domain/judge-model-request.ts";
@@ -12,6 +11,7 @@ import { endingOf, openPassage, type Passage, type PassageDeps } from "../domain
 import { proxyError } from "../domain/proxy-error.ts";
 import { exchange } from "../upstream/exchange.ts";
 import type { UpstreamPools } from "../upstream/pools.ts";
+import type { Resolver } from "../upstream/resolver.ts";
 import { UpstreamFailure } from "../upstream/upstream-failure.ts";
 import { sendError } from "./error-envelope.ts";
 import { bearerOf, type DoorRequest, readBody, readHead } from "./read-request.ts";
@@ -24,7 +24,7 @@ const KEEP_ALIVE_MS = 30_000;
 /** What the model door needs. */
 export interface ModelDoorDeps extends PassageDeps {
   upstreams: readonly ModelUpstream[];
-  resolve: (destination: Destination) => Promise<ResolvedAddress>;
+  resolve: Resolver;
   pools: UpstreamPools;
   live: LiveSessions;
   /** Values of the Host header under which this door may be asked. */
@@ -71,8 +71,20 @@ async function serve(
     // Denied all the same by the one who writes the decision, so that the log has it.
     problem = error;
   }
-  let asked: ModelRequest | undefined;
+  let judged: { asked: ModelRequest } | { error: unknown } | undefined;
+  const judge = () => {
+    if (judged) return judged;
+    try {
+      judged = { asked: judgeModelRequest(body) };
+    } catch (error) {
+      judged = { error };
+    }
+    return judged;
+  };
+  // While the database is asked about the token: to parse a long conversation takes as long.
+  if (!problem) setImmediate(judge);
   let upstream: ModelUpstream | undefined;
+  let address: ResolvedAddress | undefined;
   let passage: Passage;
   try {
     passage = await openPassage(deps, {
@@ -87,11 +99,16 @@ async function serve(
       },
       choose: (access, ask) => {
         if (problem) throw problem;
-        asked = judgeModelRequest(body);
-        ask({ door: "models", model: asked.model });
-        const chosen = chooseModel(access, asked.model, deps.upstreams);
+        const verdict = judge();
+        if ("error" in verdict) throw verdict.error;
+        ask({ door: "models", model: verdict.asked.model });
+        const chosen = chooseModel(access, verdict.asked.model, deps.upstreams);
         upstream = chosen.upstream;
         return { destination: chosen.upstream.destination, credential: chosen.credential };
+      },
+      sendNow: (destination) => {
+        address = deps.resolve.known(destination);
+        return address && { peerAddress: address.address, requestBytes: body.length };
       },
     });
   } catch (error) {
@@ -105,6 +122,7 @@ async function serve(
     head: head as DoorRequest,
     body,
     upstream: upstream as ModelUpstream,
+    address,
     response,
   });
 }
@@ -114,12 +132,14 @@ interface Forwarded {
   head: DoorRequest;
   body: Buffer;
   upstream: ModelUpstream;
+  /** Set when the dispatch, which names it, is written already. */
+  address: ResolvedAddress | undefined;
   response: ServerResponse;
 }
 
 async function forward(
   deps: ModelDoorDeps,
-  { passage, head, body, upstream, response }: Forwarded,
+  { passage, head, body, upstream, address: known, response }: Forwarded,
 ): Promise<void> {
   const { access, credential, requestId } = passage;
   const abort = new AbortController();
@@ -132,9 +152,13 @@ async function forward(
   const onClose = () => abort.abort(new UpstreamFailure("cancelled"));
   response.once("close", onClose);
   try {
-    const [secret, address] = await Promise.all([passage.secret(), deps.resolve(upstream.destination)]);
+    const [secret, address] =
+      passage.dispatched && known
+        ? [passage.dispatched.secret, known]
+        : await Promise.all([passage.secret(), deps.resolve(upstream.destination)]);
     if (!secret || !credential) throw proxyError("CRED_MISSING");
-    await passage.dispatch({ peerAddress: address.address, requestBytes: body.length });
+    if (!passage.dispatched)
+      await passage.dispatch({ peerAddress: address.address, requestBytes: body.length });
     abort.signal.throwIfAborted();
     const poolKey = `model ${credential.credentialId} ${credential.version}`;
     const base = new URL(upstream.destination.url).pathname.replace(/\/$/, "");

@@ -15,8 +15,11 @@ import { checkHandId, checkSessionId, readBind } from "./read-bind.ts";
 export interface BindingServiceDeps extends BindDeps, HandSetupDeps {
   /** Asks the session service; undefined when it knows no such session. */
   getLease: (sessionId: string, ctx: CallContext) => Promise<ConfirmedLease | undefined>;
-  /** Prepares, off everybody's path, what the session's first call will need. */
-  warm: (binding: StoredBinding, epoch: bigint) => void;
+  /**
+   * Prepares, off everybody's path, what the session's first call will need: looks up what that is, and makes it once the
+   * function that it answers with is called.
+   */
+  prepare: (sessionId: string) => (binding: StoredBinding, epoch: bigint) => void;
 }
 
 /** Makes BindingService. */
@@ -47,9 +50,9 @@ export function bindingService(deps: BindingServiceDeps): Implementation {
       }
       ctx.note({ session_id: sessionId, epoch });
       const asked = { sessionId, epoch, audience: "harness" as const, spiffeId };
-      const { token, tokenId, binding } = await issueToken({ ...deps, getLease }, asked);
-      deps.warm(binding, epoch);
-      return { token, tokenId };
+      const warm = deps.prepare(sessionId);
+      const onConfirmed = (binding: StoredBinding) => warm(binding, epoch);
+      return issueToken({ ...deps, getLease, onConfirmed }, asked);
     }),
     getHandSetup: unary(async (req, ctx) => {
       const found = new Violations();

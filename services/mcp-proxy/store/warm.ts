@@ -3,11 +3,12 @@ import { query } from "./query.ts";
 
 const FIND = {
   name: "find_used_vaults",
-  text: `SELECT DISTINCT vault_id AS "vaultId" FROM proxy.credentials
-         WHERE vault_id = ANY ($1) AND version > 0 AND archived_at IS NULL`,
+  text: `SELECT DISTINCT c.vault_id AS "vaultId"
+         FROM proxy.bindings b JOIN proxy.credentials c ON c.vault_id = ANY (b.vault_ids)
+         WHERE b.session_id = $1 AND c.version > 0 AND c.archived_at IS NULL`,
 };
 
-/** Those of the vaults that have a credential in use: a session will need a token for them. */
-export async function findUsedVaults(pool: Pool, vaultIds: readonly string[]): Promise<string[]> {
-  return (await query<{ vaultId: string }>(pool, FIND, [vaultIds])).map(({ vaultId }) => vaultId);
+/** Those of a session's vaults that have a credential in use: it will need a token for them. */
+export async function findUsedVaults(pool: Pool, sessionId: string): Promise<string[]> {
+  return (await query<{ vaultId: string }>(pool, FIND, [sessionId])).map(({ vaultId }) => vaultId);
 }

@@ -11,7 +11,11 @@ import { proxyError } from "../domain/proxy-error.ts";
 import { classifyAddress } from "./address-class.ts";
 
 /** Finds the one address that a request will be sent to, and answers only one that may be dialled. */
-export type Resolver = (destination: Destination) => Promise<ResolvedAddress>;
+export interface Resolver {
+  (destination: Destination): Promise<ResolvedAddress>;
+  /** The same when nobody has to be asked; undefined when somebody has, or when it may not be dialled. */
+  known(destination: Destination): ResolvedAddress | undefined;
+}
 
 const KEEP_MS = 10_000;
 const LOOKUP_MS = 4000;
@@ -27,11 +31,15 @@ export function createResolver(
     lookup(host, { all: true, order: "ipv4first" }),
 ): Resolver {
   const kept = new Map<string, { until: number; addresses: ResolvedAddress[] }>();
-  const addressesOf = async (host: string): Promise<ResolvedAddress[]> => {
+  const knownOf = (host: string): ResolvedAddress[] | undefined => {
     const family = isIP(host);
     if (family !== 0) return [{ address: host, family: family as 4 | 6, class: classifyAddress(host) }];
     const known = kept.get(host);
-    if (known && known.until > Date.now()) return known.addresses;
+    return known && known.until > Date.now() ? known.addresses : undefined;
+  };
+  const addressesOf = async (host: string): Promise<ResolvedAddress[]> => {
+    const known = knownOf(host);
+    if (known) return known;
     const found = await inTime(resolve(host)).catch(() => []);
     const addresses = found.map(({ address, family: kind }) => ({
       address,
@@ -42,7 +50,7 @@ export function createResolver(
     if (addresses.length > 0) kept.set(host, { until: Date.now() + KEEP_MS, addresses });
     return addresses;
   };
-  return async (destination) => {
+  const resolved = async (destination: Destination) => {
     const early = judgeDestination(destination, policy);
     if (early) throw proxyError(early);
     const addresses = await addressesOf(destination.host);
@@ -50,6 +58,12 @@ export function createResolver(
     if (reason) throw proxyError(reason);
     return addresses[0] as ResolvedAddress;
   };
+  const known = (destination: Destination) => {
+    if (judgeDestination(destination, policy)) return undefined;
+    const addresses = knownOf(destination.host);
+    return addresses && !judgeAddresses(destination, addresses, policy) ? addresses[0] : undefined;
+  };
+  return Object.assign(resolved, { known });
 }
 
 async function inTime<T>(work: Promise<T>): Promise<T> {

@@ -18,6 +18,8 @@ export interface CachingSecretReader extends SecretReader {
 interface Kept {
   sessionId: string;
   secret: Promise<Secret>;
+  /** Set when it is there. */
+  value?: Secret;
   timer: NodeJS.Timeout;
 }
 
@@ -61,16 +63,25 @@ export function createSecretReader(
     clearTimeout(kept.get(key)?.timer);
     kept.delete(key);
   };
+  const keyOf = ({ sessionId, epoch }: SecretOwner, { credentialId, version }: CredentialRow) =>
+    `${sessionId}/${epoch}/${credentialId}/${version}`;
   return {
+    known: (owner, credential) => kept.get(keyOf(owner, credential))?.value,
     read: (owner, credential) => {
-      const key = `${owner.sessionId}/${owner.epoch}/${credential.credentialId}/${credential.version}`;
+      const key = keyOf(owner, credential);
       const known = kept.get(key);
       if (known) return known.secret;
       const secret = read(owner, credential);
       const timer = setTimeout(() => kept.delete(key), KEEP_MS);
       timer.unref();
-      kept.set(key, { sessionId: owner.sessionId, secret, timer });
-      secret.catch(() => forget(key));
+      const entry: Kept = { sessionId: owner.sessionId, secret, timer };
+      kept.set(key, entry);
+      secret.then(
+        (value) => {
+          entry.value = value;
+        },
+        () => forget(key),
+      );
       return secret;
     },
     drop: (sessionId) => {

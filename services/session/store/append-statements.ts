@@ -59,11 +59,11 @@ export function appendOneValues(append: Append): unknown[] {
     effect.activeMs,
     effect.stopReason,
     append.actor.subject,
-    events.map((event) => event.id),
-    events.map((event) => event.type),
-    events.map((event) => event.threadId),
-    events.map((event) => event.traceparent),
-    events.map((event) => event.mayIgnore),
+    arrayOf(events, (event) => event.id),
+    arrayOf(events, (event) => event.type),
+    arrayOf(events, (event) => event.threadId),
+    arrayOf(events, (event) => event.traceparent),
+    arrayOf(events, (event) => event.mayIgnore),
     ...bodies(events),
     effect.listCost,
     effect.isBudgetPaused,
@@ -140,30 +140,46 @@ export function appendManyValues(appends: readonly Append[]): unknown[] {
     events.map((event, nth) => ({ ord: index + 1, nth: nth + 1, event })),
   );
   return [
-    appends.map((append) => append.sessionId),
-    appends.map((append) => append.scope),
-    appends.map((append) => append.lease?.owner ?? null),
-    appends.map((append) => append.lease?.epoch ?? null),
-    appends.map((append) => append.events.length),
-    effects.map((effect) => effect.status),
-    effects.map((effect) => effect.runnable),
+    arrayOf(appends, (append) => append.sessionId),
+    arrayOf(appends, (append) => append.scope),
+    arrayOf(appends, (append) => append.lease?.owner ?? null),
+    arrayOf(appends, (append) => append.lease?.epoch ?? null),
+    arrayOf(appends, (append) => append.events.length),
+    arrayOf(effects, (effect) => effect.status),
+    arrayOf(effects, (effect) => effect.runnable),
     effects.map((effect) => effect.usage),
-    effects.map((effect) => effect.activeMs),
+    arrayOf(effects, (effect) => effect.activeMs),
     effects.map((effect) => effect.stopReason),
-    appends.map((append) => append.actor.role),
-    appends.map((append) => append.actor.subject),
-    flat.map(({ ord }) => ord),
-    flat.map(({ nth }) => nth),
-    flat.map(({ event }) => event.id),
-    flat.map(({ event }) => event.type),
-    flat.map(({ event }) => event.threadId),
-    flat.map(({ event }) => event.traceparent),
-    flat.map(({ event }) => event.mayIgnore),
+    arrayOf(appends, (append) => append.actor.role),
+    arrayOf(appends, (append) => append.actor.subject),
+    arrayOf(flat, ({ ord }) => ord),
+    arrayOf(flat, ({ nth }) => nth),
+    arrayOf(flat, ({ event }) => event.id),
+    arrayOf(flat, ({ event }) => event.type),
+    arrayOf(flat, ({ event }) => event.threadId),
+    arrayOf(flat, ({ event }) => event.traceparent),
+    arrayOf(flat, ({ event }) => event.mayIgnore),
     ...bodies(flat.map(({ event }) => event)),
-    effects.map((effect) => effect.listCost),
-    effects.map((effect) => effect.isBudgetPaused),
-    appends.map(({ events }) => bringsInput(events)),
+    arrayOf(effects, (effect) => effect.listCost),
+    arrayOf(effects, (effect) => effect.isBudgetPaused),
+    arrayOf(appends, ({ events }) => bringsInput(events)),
   ];
+}
+
+type Element = string | number | bigint | boolean | null;
+// Nothing in it that the form of an array would have to escape. Quotes keep the word NULL a word.
+const PLAIN = /^[\w.:/-]*$/;
+
+// An array as PostgreSQL reads it; the driver makes the same of one, slowly, and gets what has something to escape.
+function arrayOf<T>(items: readonly T[], of: (item: T) => Element): unknown {
+  let text = "";
+  for (const item of items) {
+    const element = of(item);
+    if (typeof element !== "string") text += `,${element === null ? "NULL" : element}`;
+    else if (PLAIN.test(element)) text += `,"${element}"`;
+    else return items.map(of);
+  }
+  return `{${text.slice(1)}}`;
 }
 
 // Bodies and digests travel as one value each, in binary: an array of bytea would go as hexadecimal text.
@@ -175,8 +191,8 @@ function bodies(events: readonly NewEvent[]): unknown[] {
     return start;
   });
   return [
-    starts,
-    events.map(({ body }) => body.length),
+    arrayOf(starts, (start) => start),
+    arrayOf(events, ({ body }) => body.length),
     Buffer.concat(events.map(({ body }) => body)),
     Buffer.concat(events.map(({ digest }) => digest)),
   ];

@@ -153,6 +153,7 @@ function appended(append: Append, row: Record<string, unknown> | undefined): Try
 }
 
 function merge(append: Append, done: Appended, known: ReadonlyMap<string, StoredAt>): Appended {
+  if (known.size === 0) return { head: done.head, stored: done.stored };
   const fresh = new Map(done.stored.map((stored) => [stored.eventId, stored]));
   const stored = append.events.map(({ id }) => (fresh.get(id) ?? known.get(id)) as StoredAt);
   return { head: done.head, stored };

@@ -32,33 +32,29 @@ export const FREE_OTHER_BOOTS: Statement = {
     RETURNING s.session_id, s.epoch`,
 };
 
-/** Locks the session that has waited longest and that nobody else is just taking. */
-export const FIND_RUNNABLE: Statement = {
-  name: "lease_find",
-  text: `SELECT s.session_id FROM session.sessions s
-    WHERE s.runnable AND (s.owner IS NULL OR NOT ${isAlive("$1")})
-    ORDER BY s.runnable_at LIMIT 1 FOR NO KEY UPDATE OF s SKIP LOCKED`,
-};
-
-/** Locks one session. */
-export const LOCK: Statement = {
-  name: "lease_lock",
-  text: "SELECT 1 AS one FROM session.sessions WHERE session_id = $1 FOR NO KEY UPDATE",
-};
+// What is known of a session before it is taken.
+const SEEN = `s.workspace_id, s.session_id, s.head, s.status, s.owner, s.owner_boot, s.epoch, s.is_orphaned`;
 
 /**
- * Whether the instance's heartbeat is of that boot and young enough; with it the lease that a request of this boot got
- * and still holds, when there is one.
+ * What an instance that asks for a lease has to know, without a lock: whether its heartbeat is of that boot and young
+ * enough; the lease that the same request of this boot got and still holds ("given"); the session that it names, or those
+ * that nobody alive drives, the longest wait first. All of it is looked at again by TAKE.
  */
-export const CHECK_TAKER: Statement = {
-  name: "lease_check_taker",
+export const LOOK: Statement = {
+  name: "lease_look",
   text: `SELECT EXISTS (SELECT 1 FROM session.harness_instances h WHERE h.spiffe_id = $1 AND h.boot_id = $2
-        AND h.beat_at > clock_timestamp() - $5::int * interval '1 millisecond') AS is_beating, r.*
-    FROM (SELECT 1) asked LEFT JOIN (
-      SELECT s.workspace_id, s.session_id, s.head, s.status, s.owner, s.epoch, ${isAlive("$5")} AS alive
-      FROM session.sessions s WHERE s.owner = $1 AND s.owner_boot = $2 AND s.lease_request = $3::text
-        AND ($4::text IS NULL OR s.session_id = $4) AND s.status <> 'terminated'
-    ) r ON true`,
+        AND h.beat_at > clock_timestamp() - $5::int * interval '1 millisecond') AS is_beating, c.*
+    FROM (SELECT 1) asked LEFT JOIN LATERAL (
+      (SELECT 'given' AS found_as, ${SEEN}, ${isAlive("$5")} AS alive FROM session.sessions s
+        WHERE s.owner = $1 AND s.owner_boot = $2 AND s.lease_request = $3::text
+          AND ($4::text IS NULL OR s.session_id = $4) AND s.status <> 'terminated' LIMIT 1)
+      UNION ALL
+      (SELECT 'named', ${SEEN}, ${isAlive("$5")} FROM session.sessions s WHERE s.session_id = $4)
+      UNION ALL
+      (SELECT 'free', ${SEEN}, false FROM session.sessions s
+        WHERE $4 IS NULL AND s.runnable AND (s.owner IS NULL OR NOT ${isAlive("$5")})
+        ORDER BY s.runnable_at LIMIT $6::int)
+    ) c ON true`,
 };
 
 /** The lease as it is, and whether its holder is alive. */
@@ -70,22 +66,44 @@ export const GET_LEASE: Statement = {
 };
 
 /**
- * Makes an instance the owner of a session whose row is locked, writes the event that says so, and raises the fence:
- * no token of the old epoch outlives the new one (law L7).
+ * Makes an instance the owner of a session that is as it was seen, writes the event that says so, and raises the fence,
+ * all in one statement: no token of the old epoch outlives the new one (law L7). Changes nothing where somebody else was
+ * faster.
  */
-export const TAKE: Statement = {
-  name: "lease_take",
-  text: `WITH moved AS (
-    UPDATE session.sessions SET owner = $2, owner_boot = $3, epoch = $4::bigint, lease_request = $5, is_orphaned = false,
-      head = head + 1, updated_at = clock_timestamp()
-    WHERE session_id = $1 RETURNING workspace_id, session_id, head, clock_timestamp() AS at
-  ), stored AS (
-    INSERT INTO session.events (${EVENT_COLUMNS})
-    SELECT workspace_id, session_id, head, $6, $7, '', 0, $8::smallint, $9::text, '', false, $10::bytea, $11::bytea, at
-    FROM moved
-  )
-  SELECT head, proxy.raise_fence(session_id, $4::bigint, false) FROM moved`,
-};
+function take(name: string, mayBeTaken: string, locked: string): Statement {
+  return {
+    name,
+    text: `WITH target AS MATERIALIZED (
+      SELECT s.session_id FROM session.sessions s
+      WHERE s.session_id = $1 AND s.epoch = $4::bigint - 1 AND s.owner IS NOT DISTINCT FROM $12::text
+        AND s.owner_boot IS NOT DISTINCT FROM $13::text AND s.is_orphaned = $14::boolean AND s.status <> 'terminated'
+        AND ${mayBeTaken}
+      FOR NO KEY UPDATE OF s ${locked}
+    ), moved AS (
+      UPDATE session.sessions s SET owner = $2, owner_boot = $3, epoch = $4::bigint, lease_request = $5,
+        is_orphaned = false, head = s.head + 1, updated_at = clock_timestamp()
+      FROM target t WHERE s.session_id = t.session_id
+      RETURNING s.workspace_id, s.session_id, s.head, s.status, clock_timestamp() AS at
+    ), stored AS (
+      INSERT INTO session.events (${EVENT_COLUMNS})
+      SELECT workspace_id, session_id, head, $6, $7, '', 0, $8::smallint, $9::text, '', false, $10::bytea, $11::bytea, at
+      FROM moved
+    )
+    SELECT workspace_id, session_id, head, status, at, proxy.raise_fence(session_id, $4::bigint, false) FROM moved`,
+  };
+}
+
+const IS_FREE = `s.owner IS NULL OR NOT ${isAlive("$15")}`;
+
+/** Takes a session that wants a driver. One whose row is locked is left alone: somebody may be taking it, and there are others. */
+export const TAKE = take("lease_take", `s.runnable AND (${IS_FREE})`, "SKIP LOCKED");
+
+/** Takes the session that was named, whether there is something to do or not; its holder may take it anew. */
+export const TAKE_NAMED = take(
+  "lease_take_named",
+  `(${IS_FREE} OR (s.owner = $2 AND s.owner_boot = $3))`,
+  "",
+);
 
 /** Gives a lease back; a session whose holder has seen all of it and that is idle waits for input then. */
 export const RELEASE: Statement = {

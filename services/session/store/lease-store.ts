@@ -10,6 +10,8 @@ import { mapPgError } from "./pg-error.ts";
 import { toLease } from "./session-row.ts";
 
 const MAX_ATTEMPTS = 5;
+// Whoever comes second at the first of them tries another one.
+const CANDIDATES = 16;
 
 /** A holder and the request with which it asks. */
 interface Taker extends Holder {
@@ -52,17 +54,20 @@ export class PgLeaseStore implements LeaseStore {
     requestId: string | null,
     signal?: AbortSignal,
   ): Promise<Lease | undefined> {
-    const values = [holder.owner, holder.bootId, requestId, sessionId, this.#ttlMs];
-    const [known] = await this.#database.run(sql.CHECK_TAKER, values, signal);
-    if (known?.is_beating !== true) throw heartbeatRequired();
-    if (known.session_id !== null) return toLease(known);
     const taker = { ...holder, requestId };
+    const asked = [holder.owner, holder.bootId, requestId, sessionId, this.#ttlMs, CANDIDATES];
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const result = await this.#transaction(signal, (connection) =>
-        sessionId === null ? this.#takeAny(connection, taker) : this.#takeOne(connection, taker, sessionId),
-      );
-      if (result !== "again") return result;
+      const rows = await this.#database.run(sql.LOOK, asked, signal);
+      if (rows[0]?.is_beating !== true) throw heartbeatRequired();
+      const given = rows.find((row) => row.found_as === "given");
+      if (given) return toLease(given);
+      const seen = sessionId === null ? oneOf(rows, attempt) : named(rows, holder, sessionId);
+      if (!seen) return undefined;
+      const lease = await this.#take(taker, seen, signal);
+      if (lease) return lease;
     }
+    // A named one changes hands faster than it can be taken.
+    if (sessionId !== null) throw leaseHeld("", 0n);
     return undefined;
   }
 
@@ -95,47 +100,35 @@ export class PgLeaseStore implements LeaseStore {
     return row?.count ?? 0;
   }
 
-  async #takeAny(connection: Connection, holder: Taker): Promise<Lease | undefined | "again"> {
-    const [found] = await connection.run(sql.FIND_RUNNABLE, [this.#ttlMs]);
-    if (!found) return undefined;
-    // The row is locked now; only a statement begun after that sees for certain who owns it.
-    const [row] = await connection.run(sql.GET_LEASE, [found.session_id, null, this.#ttlMs]);
-    if (!row?.runnable || row.alive) return "again";
-    return this.#take(connection, holder, row);
-  }
-
-  async #takeOne(connection: Connection, holder: Taker, sessionId: string): Promise<Lease> {
-    const [locked] = await connection.run(sql.LOCK, [sessionId]);
-    const [row] = locked ? await connection.run(sql.GET_LEASE, [sessionId, null, this.#ttlMs]) : [];
-    if (!row) throw sessionNotFound(sessionId);
-    if (row.status === "terminated") throw sessionEnded();
-    const isOwn = row.owner === holder.owner && row.owner_boot === holder.bootId;
-    if (row.alive && !isOwn) throw leaseHeld(row.owner, row.epoch);
-    return this.#take(connection, holder, row);
-  }
-
-  // Epoch, event and fence are one transaction: no token of the old epoch outlives the new one.
-  async #take(connection: Connection, holder: Taker, row: Row): Promise<Lease> {
-    const epoch = row.epoch + 1n;
-    const event = this.#events.acquired(holder.owner, epoch, row.owner !== null || row.is_orphaned);
+  // Undefined: the session is not as it was seen.
+  async #take(taker: Taker, seen: Row, signal: AbortSignal | undefined): Promise<Lease | undefined> {
+    const epoch = seen.epoch + 1n;
+    const event = this.#events.acquired(taker.owner, epoch, seen.owner !== null || seen.is_orphaned);
     const { role, subject } = this.#events.actor;
     const [taken] = await withFence(
-      connection.run(sql.TAKE, [
-        row.session_id,
-        holder.owner,
-        holder.bootId,
-        epoch,
-        holder.requestId,
-        event.id,
-        event.type,
-        role,
-        subject,
-        event.body,
-        event.digest,
-      ]),
+      this.#database.runRaw(
+        seen.found_as === "named" ? sql.TAKE_NAMED : sql.TAKE,
+        [
+          seen.session_id,
+          taker.owner,
+          taker.bootId,
+          epoch,
+          taker.requestId,
+          event.id,
+          event.type,
+          role,
+          subject,
+          event.body,
+          event.digest,
+          seen.owner,
+          seen.owner_boot,
+          seen.is_orphaned,
+          this.#ttlMs,
+        ],
+        signal,
+      ),
     );
-    if (!taken) throw new Error("a locked session could not be taken");
-    return toLease({ ...row, owner: holder.owner, epoch, head: taken.head, alive: true });
+    return taken && toLease({ ...taken, owner: taker.owner, epoch, alive: true });
   }
 
   async #transaction<T>(
@@ -148,6 +141,21 @@ export class PgLeaseStore implements LeaseStore {
       throw mapPgError(error);
     }
   }
+}
+
+// The longest wait first; whoever was too late for that one is not too late for the same next one as all the others.
+function oneOf(rows: readonly Row[], attempt: number): Row | undefined {
+  const free = rows.filter((row) => row.found_as === "free");
+  return free[attempt === 0 ? 0 : Math.floor(Math.random() * free.length)];
+}
+
+function named(rows: readonly Row[], holder: Holder, sessionId: string): Row {
+  const row = rows.find(({ found_as }) => found_as === "named");
+  if (!row) throw sessionNotFound(sessionId);
+  if (row.status === "terminated") throw sessionEnded();
+  const isOwn = row.owner === holder.owner && row.owner_boot === holder.bootId;
+  if (row.alive && !isOwn) throw leaseHeld(row.owner, row.epoch);
+  return row;
 }
 
 function heartbeatRequired(): GanglionError {

@@ -2,15 +2,21 @@ import type { Timestamp } from "../../gen/google/protobuf/timestamp.ts";
 
 const FORM = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?\+00$/;
 
+// What an append stores has one time, and comes together.
+let last: { readonly text: string; readonly at: Timestamp } | undefined;
+
 /** toTimestamp reads PostgreSQL's text of a UTC time without losing microseconds. [M30] */
 export function toTimestamp(text: string): Timestamp {
+  if (text === last?.text) return { ...last.at };
   const match = FORM.exec(text);
   if (!match) throw new Error("a time of the database has an unknown form");
   const [, day, time, fraction = ""] = match;
-  return {
+  const at = {
     seconds: BigInt(Date.parse(`${day}T${time}Z`)) / 1000n,
     nanos: Number(fraction.padEnd(6, "0")) * 1000,
   };
+  last = { text, at };
+  return { ...at };
 }
 
 /** The same for a time that may be absent. */

@@ -42,7 +42,7 @@ export const UNREACHED: readonly Unreached[] = [
   { points: "session.serve.SessionService.ListSessions.*", why: NOBODY },
   { points: "session.pg.read_desc.*", why: NOBODY },
   { points: "session.pg.read_position.*", why: NOBODY },
-  { points: "session.pg.lease_lock.*", why: NOBODY },
+  { points: "session.pg.lease_take_named.*", why: NOBODY },
   { points: "mcp-proxy.serve.BindingService.EndBinding.*", why: NOBODY },
   { points: "mcp-proxy.pg.raise_fence.*", why: NOBODY },
   { points: "mcp-proxy.serve.VaultService.*", why: VAULTS },

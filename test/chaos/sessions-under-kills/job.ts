@@ -97,6 +97,7 @@ export class Job {
   /** Follows the log to the end of the turn: no position is missing and none comes twice, whatever was cut. */
   async #untilIdle(answer: string): Promise<void> {
     let last = "";
+    let failure = "nothing failed";
     for (;;) {
       const request = WatchEventsRequest.fromPartial({
         sessionId: this.sessionId,
@@ -110,8 +111,9 @@ export class Job {
           this.#position = position;
           if (body?.$case === "agentMessage" && body.value.block?.data?.$case === "json")
             last = JSON.parse(Buffer.from(body.value.block.data.value).toString()).text;
+          if (body?.$case === "sessionError") failure = `${body.value.reason}: ${body.value.message}`;
           if (type !== "session.status_idle") continue;
-          assert.equal(last, answer, `${this.name}: the turn ended with its answer`);
+          assert.equal(last, answer, `${this.name}: the turn ended with its answer (${failure})`);
           return;
         }
       } catch (error) {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { connect as connectHttp2 } from "node:http2";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { Client, status } from "@grpc/grpc-js";
@@ -54,6 +55,22 @@ describe("connections", () => {
     assert.equal((await server.metrics.serverActive.get()).values[0]?.value, 0);
     for (const socket of sockets) socket.destroy();
     proxy.close();
+  });
+
+  it("what many callers send over one connection does not wait for a window of 64 KiB", async () => {
+    const server = await fixture.serve({});
+    const { ca, cert, key } = (await fixture.ca.bundle("operator")).material();
+    const verified = { ca, cert, key, checkServerIdentity: () => undefined };
+    const connection = connectHttp2(`https://${server.address}`, verified);
+    await once(connection, "connect");
+    // Answers to pings overtake other frames; what the server said first is here when a second one is answered.
+    for (let n = 0; n < 2; n++) {
+      await new Promise<void>((resolve, reject) => {
+        connection.ping((error) => (error ? reject(error) : resolve()));
+      });
+    }
+    assert.equal(connection.state.remoteWindowSize, 4 << 20);
+    connection.destroy();
   });
 
   it("[A102] a message over the limit is refused, also when it is small before it is unpacked", async () => {
@@ -145,6 +162,9 @@ describe("connections", () => {
       const bundle = await fixture.ca.bundle(service);
       const server = createMeshHttpsServer(bundle, (request, response) => {
         if (request.url === "/moved") response.writeHead(307, { location: "/" }).end();
+        else if (request.url === "/nothing") response.writeHead(204, { "x-two": ["a", "b"] }).end();
+        else if (request.url === "/half") response.write("half");
+        else if (request.url === "/echo") request.pipe(response);
         else response.end(JSON.stringify(peerOf(request.socket as TLSSocket) ?? null));
       });
       server.listen(0, "127.0.0.1");
@@ -162,6 +182,32 @@ describe("connections", () => {
       const wrong = createMeshFetch(tls, "session");
       await assert.rejects(wrong.fetch(url));
       await Promise.all([door.close(), wrong.close()]);
+      server.closeAllConnections();
+      server.close();
+    });
+
+    it("a fetch sends what it is given, and an answer may be empty, left, or given up", async () => {
+      const { server, url } = await serve("mcp-proxy");
+      const door = createMeshFetch(await fixture.ca.bundle("harness"), "mcp-proxy");
+      const post = (path: string, more: RequestInit = {}) =>
+        door.fetch(new URL(path, url), { method: "POST", ...more });
+      assert.equal(await (await post("echo", { body: Buffer.from("h\u00e9") })).text(), "h\u00e9");
+      const nothing = await post("nothing");
+      assert.deepEqual([nothing.status, nothing.body, nothing.headers.get("x-two")], [204, null, "a, b"]);
+
+      const reader = (await post("half")).body?.getReader();
+      assert.equal(new TextDecoder().decode((await reader?.read())?.value), "half");
+      await reader?.cancel();
+
+      const abort = new AbortController();
+      const unread = await post("half", { signal: abort.signal });
+      const half = await post("half", { signal: abort.signal });
+      const reading = half.text();
+      abort.abort();
+      await assert.rejects(reading);
+      await assert.rejects(unread.text());
+      await assert.rejects(post("echo", { signal: abort.signal }));
+      await door.close();
       server.closeAllConnections();
       server.close();
     });

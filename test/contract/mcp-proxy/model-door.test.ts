@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import Anthropic from "@anthropic-ai/sdk";
+import pg from "pg";
 import { startScriptedModel, type TestModel } from "../../kit/scripted-model.ts";
 import { type BoundSession, briefly, ProxyKit } from "./proxy-kit.ts";
 
@@ -93,6 +94,87 @@ describe("the model door", () => {
     assert.equal(answer.headers.get("ganglion-model-upstream"), "scripted");
     const entries = await model.journal.entries();
     assert.ok(!JSON.stringify(entries).includes(session.token));
+  });
+
+  const transactions = async (session: BoundSession) =>
+    (
+      await kit.sql(
+        "ganglion_owner",
+        "SELECT kind, effect, reason, xmin::text AS tx FROM proxy.audit_records WHERE session_id = $1 ORDER BY sequence",
+        [session.sessionId],
+      )
+    ).map(({ kind, effect, reason, tx }) => ({ what: `${kind} ${effect}${reason}`, tx }));
+
+  it("writes the dispatch with the decision while the secret is kept, with the same facts", async () => {
+    const session = await kit.bound({ models: [MODEL] });
+    for (const _ of [1, 2]) assert.equal((await post(session.token, hello)).status, 200);
+    const written = await transactions(session);
+    const one = ["decision allow", "dispatch ", "outcome ok"];
+    assert.deepEqual(
+      written.map(({ what }) => what),
+      [...one, ...one],
+    );
+    // The first had to ask Vault in between, and nobody may before the decision is durable.
+    assert.notEqual(written[0]?.tx, written[1]?.tx);
+    assert.equal(written[3]?.tx, written[4]?.tx);
+    const facts = (await kit.records(session.sessionId)).map(
+      ({ requestId, sequence, createTime, epoch, ...record }) => record,
+    );
+    assert.deepEqual(facts.slice(3), facts.slice(0, 3));
+    assert.ok(facts[4]?.vaultRequestId);
+    assert.equal(facts[4]?.requestBytes, BigInt(JSON.stringify(hello).length));
+  });
+
+  it("believes nothing that it kept of the request before: what changed meanwhile counts at once [L6]", async () => {
+    const session = await kit.bound({ models: [MODEL] });
+    const ask = async () => (await post(session.token, hello)).headers.get("ganglion-reason");
+    const set = (table: string, what: string, where: string) =>
+      kit.sql("ganglion_owner", `UPDATE proxy.${table} SET ${what} WHERE ${where}`);
+    const key = "kind = 'model_api_key'";
+    const own = `session_id = '${session.sessionId}'`;
+    const swapped =
+      "mac = overlay(mac placing substring(mac FROM 2 FOR 1) || substring(mac FROM 1 FOR 1) from 1)";
+    const changes = [
+      ["credentials", key, "archived_at = now()", "archived_at = NULL", "CRED_MISSING"],
+      ["credentials", key, "version = 0", "version = 1", "CRED_MISSING"],
+      ["vaults", "is_system", "archived_at = now()", "archived_at = NULL", "CRED_MISSING"],
+      ["credentials", key, swapped, swapped, "ROW_TAMPERED"],
+      ["bindings", own, "models = '{other}'", `models = '{${MODEL}}'`, "ROW_TAMPERED"],
+      ["tokens", own, "audience = 'other'", "audience = 'harness'", "ROW_TAMPERED"],
+    ] as const;
+    for (const [table, where, change, undo, reason] of changes) {
+      assert.deepEqual([await ask(), await ask()], [null, null]);
+      await set(table, change, where);
+      assert.equal(await ask(), reason, `${table}: ${change}`);
+      await set(table, undo, where);
+    }
+    const written = (await transactions(session)).map(({ what }) => what);
+    assert.equal(written.filter((what) => what === "dispatch ").length, 2 * changes.length);
+  });
+
+  it("dispatches nothing whose decision is refused in its transaction [L6] [L7]", async () => {
+    const session = await kit.bound({ models: [MODEL] });
+    assert.equal((await post(session.token, hello)).status, 200);
+    const before = (await model.journal.entries()).filter(({ kind }) => kind === "request").length;
+    const head = new pg.Client(kit.postgres.connection("ganglion_owner"));
+    await head.connect();
+    await head.query("BEGIN; SELECT * FROM proxy.audit_head FOR UPDATE");
+    try {
+      const answer = post(session.token, hello);
+      const waiting = "SELECT 1 FROM pg_locks WHERE NOT granted";
+      await until(async () => (await kit.sql("ganglion_owner", waiting)).length > 0);
+      // The request has been looked at, and its decision waits for its turn.
+      await kit.raiseFence(session.sessionId, 2n, false);
+      await head.query("COMMIT");
+      assert.equal((await answer).status, 401);
+    } finally {
+      await head.end();
+    }
+    assert.deepEqual(
+      (await transactions(session)).map(({ what }) => what),
+      ["decision allow", "dispatch ", "outcome ok", "decision denyTOKEN_STALE_EPOCH"],
+    );
+    assert.equal((await model.journal.entries()).filter(({ kind }) => kind === "request").length, before);
   });
 
   it("leaves one log line for each request, in the caller's trace", async () => {

@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
+import { fold } from "../../../services/harness/domain/fold.ts";
+import { projectRequest } from "../../../services/harness/domain/project-request.ts";
+import { emptyState } from "../../../services/harness/domain/session-state.ts";
+import { sha256 } from "../../../services/harness/domain/sha256.ts";
 import { LeaseLost } from "../../../services/harness/driver/lease-lost.ts";
 import { session, World, withBooks } from "./fakes/brain.ts";
 import { answer, bash, modelFailure } from "./fakes/scripted-parts.ts";
@@ -25,6 +29,42 @@ describe("driving a session", () => {
     world.log.beforeAppend = (events) => appends.push(events.length);
     await world.drive();
     assert.deepEqual(appends, [3, 2, 2]);
+  });
+
+  it("writes a step's last result and the request that follows in one append", async () => {
+    const world = new World(session(), answer("tool_use", bash("a", "x")), answer("end_turn", "Done."));
+    const appends: string[][] = [];
+    world.log.beforeAppend = (events) => appends.push(events.map(({ body }) => body.$case));
+    await world.drive();
+    assert.deepEqual(appends[3], ["agentToolResult", "spanModelRequestStart"]);
+    const [result, span] = world.log.events.filter(
+      ({ body }, i) =>
+        body?.$case === "agentToolResult" || (body?.$case === "spanModelRequestStart" && i > 7),
+    );
+    assert.ok(result && span?.body?.$case === "spanModelRequestStart");
+    // The request is the one that the log projects to at the position that it names.
+    assert.equal(span.body.value.consumedPosition, result.position);
+    const state = world.log.events.slice(0, Number(result.position)).reduce(fold, emptyState());
+    assert.deepEqual(Buffer.from(span.body.value.requestSha256), sha256(projectRequest(state)));
+    assert.equal(world.model.requests.length, 2);
+  });
+
+  it("asks nothing that does not know what came in beside a result: the result is stored, then it decides again", async () => {
+    for (const [what, body, requests] of [
+      ["user.message", { content: [{ type: "text", text: "And this?" }] }, 2],
+      ["user.interrupt", {}, 1],
+    ] as const) {
+      const world = new World(session(), answer("tool_use", bash("a", "x")), answer("end_turn", "Done."));
+      world.log.beforeAppend = (events) => {
+        if (events.length !== 2 || events[0]?.body.$case !== "agentToolResult") return;
+        world.log.beforeAppend = undefined;
+        world.log.client(what, body);
+      };
+      await world.drive();
+      assert.equal(world.log.all("agentToolResult").length, 1);
+      assert.equal(world.model.requests.length, requests);
+      if (requests === 2) assert.match(JSON.stringify(world.model.requests[1]), /And this\?/);
+    }
   });
 
   it("runs parallel calls at once and writes their results in call order [B013] [B014]", async () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { decide } from "../../../services/harness/domain/decide.ts";
 import { fold } from "../../../services/harness/domain/fold.ts";
+import { foldAhead } from "../../../services/harness/domain/fold-ahead.ts";
 import { projectRequest } from "../../../services/harness/domain/project-request.ts";
 import { emptyState, type SessionState } from "../../../services/harness/domain/session-state.ts";
 import { goldenLogs, loadLog } from "../../golden/load-log.ts";
@@ -10,6 +11,22 @@ import { describeState } from "./describe-state.ts";
 const GOLDEN = new URL("../../golden/", import.meta.url);
 
 describe("golden logs", () => {
+  it("seen ahead over each result are what they will be, and the state that is looked from stays as it is", () => {
+    let closed = 0;
+    for (const log of goldenLogs().map(loadLog)) {
+      log.forEach(({ id, body }, at) => {
+        if (body?.$case !== "agentToolResult" && body?.$case !== "agentMcpToolResult") return;
+        const before = log.slice(0, at).reduce(fold, emptyState());
+        const state = log.slice(0, at).reduce(fold, emptyState());
+        const ahead = foldAhead(state, [{ id, body }]);
+        assert.deepEqual(state, before);
+        assert.deepEqual(ahead, log.slice(0, at + 1).reduce(fold, emptyState()));
+        closed += state.openCalls.size - ahead.openCalls.size;
+      });
+    }
+    assert.ok(closed >= 5, `only ${closed} results closed a call`);
+  });
+
   for (const name of goldenLogs()) {
     it(`folds ${name} to the state written down`, () => {
       const state = foldLog(name);

@@ -110,14 +110,6 @@ describe("taking over", () => {
     assert.equal(world.log.all("agentMessage").length, 1);
     assert.match(String(world.log.all("agentMessage")[0]?.block?.data?.value), /new brain/);
   });
-
-  it("stops trying to drive a session that brain after brain gets nowhere with", async () => {
-    const world = new World(session());
-    for (let i = 0; i < 10; i++) world.log.lease();
-    await world.drive();
-    assert.equal(world.model.requests.length, 0);
-    assert.equal(world.log.all("sessionError")[0]?.reason, "NO_PROGRESS");
-  });
 });
 
 describe("giving a session away", () => {

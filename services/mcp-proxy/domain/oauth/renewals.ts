@@ -82,6 +82,9 @@ export function createRenewingReader(
   now: () => number,
 ): SecretReader {
   return {
+    // An OAuth token is looked at each time: it may have to be renewed first.
+    known: (owner, credential) =>
+      credential.kind === "mcp_oauth" ? undefined : secrets.known(owner, credential),
     read: async (owner, credential) => {
       const left = timeLeft(credential, now());
       if (left === undefined || left >= leeway(credential.config)) return secrets.read(owner, credential);

@@ -6,6 +6,8 @@ import { type EventRules, openTypeFault } from "./event-rules.ts";
 
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
+const SET_BY_LOG = "is set by the log";
+
 /** Limits of one append. */
 export const MAX_EVENTS = 100;
 export const MAX_EVENT_BYTES = 1 << 20;
@@ -15,26 +17,25 @@ export const MAX_BATCH_BYTES = 3 << 20;
 export function checkEnvelopes(violations: Violations, path: string, events: readonly Event[]): void {
   const ids = new Set<string>();
   events.forEach((event, index) => {
-    const at = (field: string) => `${path}[${index}].${field}`;
-    violations.string(at("id"), event.id, { pattern: ID, patternMeans: "1 to 64 letters, digits, _ or -" });
-    if (event.id !== "" && ids.has(event.id)) violations.add(at("id"), "is there twice");
-    ids.add(event.id);
-    violations.present(at("body"), event.body);
-    violations.check(event.threadId === "", at("thread_id"), "names a thread that does not exist");
-    violations.string(at("traceparent"), event.traceparent, {
-      pattern: TRACEPARENT,
-      patternMeans: "a W3C traceparent",
-    });
-    violations.check(
-      !event.mayIgnore || event.body?.$case === "open",
-      at("may_ignore"),
-      "is for events of an open type only",
-    );
-    violations.check(event.position === 0n, at("position"), "is set by the log");
-    violations.check(event.createTime === undefined, at("create_time"), "is set by the log");
-    violations.check(event.type === "", at("type"), "is set by the log");
-    violations.check(event.actor === undefined, at("actor"), "is set by the log");
-    violations.check(event.epoch === 0n, at("epoch"), "is set by the log");
+    // Fields are named only when something is wrong with them: every append comes by here.
+    const wrong = (field: string, what: string) => violations.add(`${path}[${index}].${field}`, what);
+    const { id, traceparent } = event;
+    if (id !== "") {
+      if (!ID.test(id)) wrong("id", "must be 1 to 64 letters, digits, _ or -");
+      if (ids.has(id)) wrong("id", "is there twice");
+      ids.add(id);
+    }
+    if (event.body === undefined) wrong("body", "is required");
+    if (event.threadId !== "") wrong("thread_id", "names a thread that does not exist");
+    if (traceparent !== "" && !TRACEPARENT.test(traceparent))
+      wrong("traceparent", "must be a W3C traceparent");
+    if (event.mayIgnore && event.body?.$case !== "open")
+      wrong("may_ignore", "is for events of an open type only");
+    if (event.position !== 0n) wrong("position", SET_BY_LOG);
+    if (event.createTime !== undefined) wrong("create_time", SET_BY_LOG);
+    if (event.type !== "") wrong("type", SET_BY_LOG);
+    if (event.actor !== undefined) wrong("actor", SET_BY_LOG);
+    if (event.epoch !== 0n) wrong("epoch", SET_BY_LOG);
   });
 }
 

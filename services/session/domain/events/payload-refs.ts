@@ -34,7 +34,9 @@ type Visitor = (path: string, ref: PayloadRef, block: ContentBlock | undefined) 
 function visit(path: string, value: unknown, onRef: Visitor): void {
   if (typeof value !== "object" || value === null || value instanceof Uint8Array) return;
   if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) visit(`${path}[${index}]`, item, onRef);
+    value.forEach((item, index) => {
+      if (typeof item === "object") visit(`${path}[${index}]`, item, onRef);
+    });
     return;
   }
   if (isRef(value)) {
@@ -46,8 +48,9 @@ function visit(path: string, value: unknown, onRef: Visitor): void {
     onRef(path, data.value, value as ContentBlock);
     return;
   }
-  for (const [name, item] of Object.entries(value)) {
-    if (name !== "_unknownFields") visit(`${path}.${name}`, item, onRef);
+  for (const name of Object.keys(value)) {
+    const item = value[name as keyof typeof value] as unknown;
+    if (typeof item === "object" && name !== "_unknownFields") visit(`${path}.${name}`, item, onRef);
   }
 }
 

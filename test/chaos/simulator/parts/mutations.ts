@@ -16,8 +16,8 @@ export const MUTATIONS = {
     shows: /is not there|comes to rest|are not answered/,
   },
   storeIgnoresExpectedPosition: {
-    words: "the store ignores at which position an idle was meant",
-    shows: /after the client had answered|left behind|comes to rest|results/,
+    words: "the store ignores at which position an idle or a request was meant",
+    shows: /after the client had answered|left behind|comes to rest|results|gives no request/,
   },
   leasesAreGivenTwice: {
     words: "a session is given away while its holder lives",

@@ -48,6 +48,7 @@ export function bootProxy(process: SimProcess, world: ProxyWorld): Host {
     const sessions = clientOf(network, caller, "session", "session", SessionServiceService);
     const secrets: SecretReader = {
       read: async () => ({ value: "x", version: 1n, vaultRequestId: "" }),
+      known: () => undefined,
     };
     const live = new LiveSessions();
     const passage = { access: tables.access(), ledger: tables.ledger(bootId), secrets, mac, bound: BOUND };
@@ -70,7 +71,7 @@ export function bootProxy(process: SimProcess, world: ProxyWorld): Host {
         const { lease } = await sessions.getLease({ sessionId }, { timeoutMs: 4000 });
         return lease && { workspaceId: lease.workspaceId, epoch: lease.epoch, owner: lease.owner };
       },
-      warm: () => {},
+      prepare: () => () => {},
     } as unknown as Parameters<typeof bindingService>[0]);
     watchFences(process, tables, live);
     const handlers = new Map<string, AnyHandler>();

@@ -116,6 +116,10 @@ export class ProxyTables {
         await step();
         return guard && this.#check(guard);
       },
+      writeTogether: async (_decision, guard) => {
+        await step();
+        return this.#check(guard);
+      },
       writeAndClaim: async (_record, guard, claim) => {
         await step();
         const refusal = this.#check(guard);

@@ -145,6 +145,25 @@ export function appendSuite(kit: () => SessionKit): void {
       assert.equal((await read(id)).length, 2);
     });
 
+    it("ids that mean something elsewhere are ids, alone and among others", async () => {
+      const sessions = await Promise.all(Array.from({ length: 8 }, () => suite.create()));
+      const ids = ["NULL", "null", "true", "-1", "__"];
+      await Promise.all(
+        sessions.map(({ id }) =>
+          emit(
+            suite.client,
+            id,
+            ids.map((name) => userMessage(name, name)),
+          ),
+        ),
+      );
+      for (const { id } of sessions)
+        same(
+          (await read(id)).slice(1).map((one) => one.id),
+          ids,
+        );
+    });
+
     it("one caller's duplicate does not fail those who share its statement [A136]", async () => {
       const { id } = await suite.create();
       const others = await Promise.all(Array.from({ length: 6 }, () => suite.create()));
