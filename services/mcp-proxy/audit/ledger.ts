@@ -133,7 +133,14 @@ export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions 
     new Promise<string | undefined>((settle, fail) => {
       const requestId = record.request_id;
       const dispatch = behind && { dispatch: entryOf(behind) };
-      waiting.push({ requestId, entry: entryOf(record, guard), ...dispatch, since: Date.now(), settle, fail });
+      waiting.push({
+        requestId,
+        entry: entryOf(record, guard),
+        ...dispatch,
+        since: Date.now(),
+        settle,
+        fail,
+      });
       void flush();
     });
 
