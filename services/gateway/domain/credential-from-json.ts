@@ -2,9 +2,9 @@ import type {
   CreateCredentialRequest,
   Credential,
   OAuthRefresh,
+  TokenEndpointAuth,
   UpdateCredentialRequest,
 } from "../../gen/ganglion/vault/v1/vault_service.ts";
-import { TokenEndpointAuth } from "../../gen/ganglion/vault/v1/vault_service.ts";
 import { metadataChangeFromJson, metadataFromJson } from "./metadata-from-json.ts";
 import { networkingFromJson, placesFromJson } from "./networking-from-json.ts";
 import { asObject, invalid, optionalText, refuseUnknown, requiredText } from "./refuse.ts";
@@ -35,9 +35,9 @@ type Json = Record<string, unknown>;
 type Auth = ReadCreate["auth"];
 
 const ENDPOINT_AUTHS = new Map<unknown, TokenEndpointAuth>([
-  ["none", TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_NONE],
-  ["client_secret_basic", TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_CLIENT_SECRET_BASIC],
-  ["client_secret_post", TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_CLIENT_SECRET_POST],
+  ["none", 1],
+  ["client_secret_basic", 2],
+  ["client_secret_post", 3],
 ]);
 const TYPES = new Map<string, Auth["$case"]>([
   ["static_bearer", "staticBearer"],
@@ -115,7 +115,7 @@ function readRefresh(json: Json): { refresh: OAuthRefresh } & CredentialSecrets 
   refuseUnknown(json, known, "auth.refresh.");
   const how = asObject(json.token_endpoint_auth, "auth.refresh.token_endpoint_auth");
   const tokenEndpointAuth = endpointAuthOf(how.type);
-  const isPublic = tokenEndpointAuth === TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_NONE;
+  const isPublic = how.type === "none";
   const field = "auth.refresh.token_endpoint_auth.";
   refuseUnknown(how, isPublic ? ["type"] : ["type", "client_secret"], field);
   const refresh = {
@@ -174,7 +174,7 @@ function readRefreshChange(value: unknown): CredentialSecrets & { scope?: string
   const how = asObject(json.token_endpoint_auth, field);
   refuseUnknown(how, ["type", "client_secret"], `${field}.`);
   // The stored type stays, whichever of the two is named: only the secret can change.
-  if (endpointAuthOf(how.type) === TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_NONE) {
+  if (endpointAuthOf(how.type) === ENDPOINT_AUTHS.get("none")) {
     throw invalid(`${field}.type`, "must be client_secret_basic or client_secret_post");
   }
   return { ...change, clientSecret: optionalSecret(how.client_secret, `${field}.client_secret`) };

@@ -71,8 +71,11 @@ export function sessionToJson(session: Session, now: Date): Json {
   };
 }
 
-/** A repository as the REST API shows it; whether there is a token for it is not told. */
-function repositoryToJson({ id, url, mountPath, checkout }: Repository, { createTime }: Session): Json {
+/** repositoryToJson writes a repository as the REST API shows it; whether there is a token for it is not told. */
+export function repositoryToJson(
+  { id, url, mountPath, checkout }: Repository,
+  { createTime }: Session,
+): Json {
   const made = toRfc3339(createTime);
   return {
     id,

@@ -1,33 +1,19 @@
-import {
-  type Credential,
-  type CredentialNetworking,
-  type CredentialValidation,
-  CredentialVerdict,
-  type OAuthRefresh,
-  RefreshStatus,
-  TokenEndpointAuth,
-  type UpstreamResponse,
-  type Vault,
+import type {
+  Credential,
+  CredentialNetworking,
+  CredentialValidation,
+  OAuthRefresh,
+  UpstreamResponse,
+  Vault,
 } from "../../gen/ganglion/vault/v1/vault_service.ts";
 import { toRfc3339 } from "./timestamps.ts";
 
 type Json = Record<string, unknown>;
 
-const ENDPOINT_AUTHS: Partial<Record<TokenEndpointAuth, string>> = {
-  [TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_NONE]: "none",
-  [TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_CLIENT_SECRET_BASIC]: "client_secret_basic",
-  [TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_CLIENT_SECRET_POST]: "client_secret_post",
-};
-const VERDICTS: Partial<Record<CredentialVerdict, string>> = {
-  [CredentialVerdict.CREDENTIAL_VERDICT_VALID]: "valid",
-  [CredentialVerdict.CREDENTIAL_VERDICT_INVALID]: "invalid",
-};
-const REFRESHES: Partial<Record<RefreshStatus, string>> = {
-  [RefreshStatus.REFRESH_STATUS_SUCCEEDED]: "succeeded",
-  [RefreshStatus.REFRESH_STATUS_FAILED]: "failed",
-  [RefreshStatus.REFRESH_STATUS_CONNECT_ERROR]: "connect_error",
-  [RefreshStatus.REFRESH_STATUS_NO_REFRESH_TOKEN]: "no_refresh_token",
-};
+/** By the numbers of the message's enums; 0 and what is not known to be good stand for the harmless word. */
+const ENDPOINT_AUTHS = ["none", "none", "client_secret_basic", "client_secret_post"];
+const VERDICTS = ["unknown", "valid", "invalid", "unknown"];
+const REFRESHES = ["connect_error", "succeeded", "failed", "connect_error", "no_refresh_token"];
 
 /** vaultToJson writes a vault as the REST API shows it. */
 export function vaultToJson(vault: Vault): Json {

@@ -9,6 +9,7 @@ import { credentialRoutes } from "./credential-routes.ts";
 import { environmentRoutes } from "./environment-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
 import type { OpenStreams } from "./open-streams.ts";
+import { resourceRoutes } from "./resource-routes.ts";
 import type { RestDeps, RestVariables } from "./rest-deps.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { vaultRoutes } from "./vault-routes.ts";
@@ -27,6 +28,7 @@ export function createApp(deps: RestDeps): { app: Hono<{ Variables: RestVariable
   agentRoutes(app, deps);
   environmentRoutes(app, deps);
   sessionRoutes(app, deps);
+  resourceRoutes(app, deps);
   vaultRoutes(app, deps);
   credentialRoutes(app, deps);
   const streams = eventRoutes(app, deps);

@@ -37,6 +37,36 @@ export async function makeOwnVault(
   }
 }
 
+/** replaceToken seals another token into the credential of a repository; false when there is none. */
+export async function replaceToken(
+  { vaults }: Pick<RestDeps, "vaults">,
+  c: RestContext,
+  vaultId: string,
+  { url, token }: RepositoryToken,
+): Promise<boolean> {
+  if (vaultId === "") return false;
+  const call = c.get("call");
+  const request = { vaultId, pageSize: 100, pageToken: "", includeArchived: false };
+  const { credentials } = await vaults.listCredentials(request, call);
+  const found = credentials.find(
+    ({ auth }) => auth?.$case === "staticBearer" && isSame(auth.value.mcpServerUrl, url),
+  );
+  if (!found?.auth) return false;
+  const key = await vaults.getSealingKey({}, call);
+  const secret = await sealSecret(key, sealPurposes(vaultId, found.auth).secret, token);
+  const unchanged = { refreshToken: undefined, clientSecret: undefined, metadataSet: {}, metadataRemove: [] };
+  await vaults.updateCredential(
+    { credentialId: found.id, vaultId, secret, ...unchanged, auth: undefined },
+    call,
+  );
+  return true;
+}
+
+/** mcp-proxy keeps addresses in their normal form. */
+function isSame(kept: string, given: string): boolean {
+  return kept === given || (URL.canParse(given) && new URL(given).href === kept);
+}
+
 /** removeOwnVault removes the vault of a session that was not made. */
 export async function removeOwnVault(
   { vaults, log }: Pick<RestDeps, "vaults" | "log">,

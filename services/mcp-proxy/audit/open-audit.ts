@@ -141,6 +141,8 @@ export async function openAudit(options: AuditOptions): Promise<Audit> {
     keys,
     begin: async (policyDigest = "") => {
       if (folder === undefined) log.warn("audit records and checkpoints are in the database only");
+      // A call would not wait that long, and a file that cannot be opened is no place to start with.
+      if (sinks === "strict") await sink?.open();
       const detail = `${options.build}, sinks ${folder === undefined ? "database" : sinks}`;
       await ledger.write({ ...blankRecord("log_open"), policy_digest: policyDigest, detail });
       await publishKeys();

@@ -2,6 +2,8 @@ import { type AppendFile, type OpenAppendFile, openAppendFile } from "./append-f
 
 /** The second place of the audit log, outside of the database. */
 export interface RecordSink {
+  /** Makes the file ready, with whatever it lacks; may take longer than a call would wait. */
+  open(): Promise<void>;
   /** Resolves when the lines are durable; rejects when they are not within 2 s. */
   append(lines: readonly string[]): Promise<void>;
   close(): Promise<void>;
@@ -20,18 +22,22 @@ export interface RecordFileOptions {
 
 interface Waiting {
   lines: readonly string[];
+  patienceMs: number;
   settle: () => void;
   fail: (error: unknown) => void;
 }
 
 const TIMEOUT_MS = 2000;
+const OPEN_TIMEOUT_MS = 20_000;
+/** Lines kept for a file that hangs; more than these come from the database again. */
+const MAX_MISSED = 10_000;
 const PAGE = 1000;
 
 /**
  * Appends records as JSON Lines. What waits together is written and synchronised together. After any failure the file is
  * opened anew: a torn end is cut off, and what the database has of this instance and the file has not is written first.
  * So the file lacks nothing for longer than it fails, and nothing that a crash took. A write that hangs fails its records
- * after 2 s, and everything after it at once, until it is over (case A141).
+ * after 2 s, and everything after it at once, until it is over (case A141); what failed meanwhile goes with the next one.
  */
 export function createRecordFile(options: RecordFileOptions): RecordSink {
   const { path, ownLines, onTrouble, openFile = openAppendFile, timeoutMs = TIMEOUT_MS } = options;
@@ -44,6 +50,8 @@ export function createRecordFile(options: RecordFileOptions): RecordSink {
   // What a repair found in the database before those who wrote it came here with it.
   let ahead = new Set<string>();
   let aheadUntil = 0;
+  // What failed at once while a write hung.
+  let missed: string[] = [];
 
   /** Opens the file and answers the sequences at its end, those included that it lacked. */
   const repair = async (): Promise<Set<string>> => {
@@ -72,29 +80,34 @@ export function createRecordFile(options: RecordFileOptions): RecordSink {
 
   const write = async (lines: readonly string[]) => {
     if (!file) {
+      missed = [];
       ahead = await repair();
       aheadUntil = Date.now() + 2 * timeoutMs;
-    } else if (Date.now() > aheadUntil) ahead.clear();
-    const missing = lines.filter((line) => !ahead.has(sequenceOf(line)));
+    }
+    const missing = [...missed, ...lines].filter((line) => !ahead.has(sequenceOf(line)));
+    missed = [];
+    if (Date.now() > aheadUntil) ahead.clear();
     if (missing.length > 0) await file?.append(text(missing));
   };
 
   /** A write that hangs keeps a thread: there is never a second one beside it. */
-  const inTime = async (work: Promise<void>) => {
+  const inTime = async (work: Promise<void>, patienceMs: number) => {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
         isHanging = true;
         reject(new Error("the audit file did not answer in time"));
-      }, timeoutMs);
+      }, patienceMs);
     });
-    work
-      .catch(() => {})
-      .finally(() => {
-        isHanging = false;
-        // Whatever it did after it was given up: what the file has is found out anew.
-        if (!isWell) drop();
-      });
+    const over = (isWritten: boolean) => {
+      // Who failed in time is dropped by the one who waited.
+      if (isHanging && (!isWritten || missed.length > MAX_MISSED)) drop();
+      isHanging = false;
+    };
+    work.then(
+      () => over(true),
+      () => over(false),
+    );
     try {
       await Promise.race([work, late]);
     } finally {
@@ -114,28 +127,34 @@ export function createRecordFile(options: RecordFileOptions): RecordSink {
     while (waiting.length > 0) {
       const batch = waiting;
       waiting = [];
+      const lines = batch.flatMap((each) => each.lines);
+      const wasHanging = isHanging;
       try {
-        if (isHanging) throw new Error("the audit file does not answer");
-        await inTime(write(batch.flatMap(({ lines }) => lines)));
+        if (wasHanging) throw new Error("the audit file does not answer");
+        await inTime(write(lines), Math.max(...batch.map(({ patienceMs }) => patienceMs)));
         isWell = true;
         for (const { settle } of batch) settle();
       } catch (error) {
         if (isWell) onTrouble(error);
         isWell = false;
-        if (!isHanging) drop();
+        if (wasHanging && missed.length <= MAX_MISSED) missed.push(...lines);
+        else if (!isHanging) drop();
         for (const { fail } of batch) fail(error);
       }
     }
     isWriting = false;
   };
 
+  const enter = (lines: readonly string[], patienceMs: number) =>
+    new Promise<void>((settle, fail) => {
+      if (isClosed) return fail(new Error("the audit file is closed"));
+      waiting.push({ lines, patienceMs, settle, fail });
+      void flush();
+    });
+
   return {
-    append: (lines) =>
-      new Promise((settle, fail) => {
-        if (isClosed) return fail(new Error("the audit file is closed"));
-        waiting.push({ lines, settle, fail });
-        void flush();
-      }),
+    open: () => enter([], Math.max(timeoutMs, OPEN_TIMEOUT_MS)),
+    append: (lines) => enter(lines, timeoutMs),
     close: async () => {
       isClosed = true;
       if (!isHanging) await file?.close().catch(() => {});

@@ -1,6 +1,6 @@
 import { type CredentialDeps, findCredential } from "./manage-credentials.ts";
 import type { Confinement } from "./manage-vaults.ts";
-import { proxyError } from "./proxy-error.ts";
+import { proxyError, type Reason, reasonOf } from "./proxy-error.ts";
 import type { CredentialRecord } from "./records.ts";
 import { isMac } from "./row-mac.ts";
 
@@ -33,6 +33,16 @@ export type CredentialValidator = (
   signal: AbortSignal,
 ) => Promise<Validation>;
 
+/** What every MCP server is asked first. */
+const FIRST_METHOD = "initialize";
+/** The server may not be reached from here, or cannot be: nothing was learned about the credential. */
+const UNTRIED: (Reason | undefined)[] = [
+  "DEST_NOT_ALLOWED",
+  "SCHEME_NOT_ALLOWED",
+  "URL_NOT_CANONICAL",
+  "UPSTREAM_UNREACHABLE",
+];
+
 /** Validates a credential: those whose secret is gone are invalid without a try. */
 export async function validateCredential(
   deps: Pick<CredentialDeps, "vaults" | "store" | "mac"> & { validate: CredentialValidator },
@@ -48,13 +58,16 @@ export async function validateCredential(
   if (!isMac(row.mac, deps.mac.credential(row))) throw proxyError("ROW_TAMPERED");
   if (row.archivedAt) return { verdict: "invalid", hasRefreshToken: false, probe: null, refresh: null };
   const { workspaceId } = await deps.vaults.get(name.vaultId, who);
-  return deps.validate(row, { workspaceId, caller: who.caller }, signal);
+  try {
+    return await deps.validate(row, { workspaceId, caller: who.caller }, signal);
+  } catch (error) {
+    if (!UNTRIED.includes(reasonOf(error))) throw error;
+    const hasRefreshToken = row.config.refresh !== undefined;
+    return {
+      verdict: "unknown",
+      hasRefreshToken,
+      probe: { method: FIRST_METHOD, answer: null },
+      refresh: null,
+    };
+  }
 }
-
-/** Tries nothing and says so: for a proxy that is not given a way to the servers. */
-export const tryNothing: CredentialValidator = async ({ config }) => ({
-  verdict: "unknown",
-  hasRefreshToken: config.refresh !== undefined,
-  probe: null,
-  refresh: null,
-});

@@ -165,13 +165,16 @@ function note(
 }
 
 function makeServer(listener: (request: IncomingMessage, response: ServerResponse) => void): Server {
-  const server = createServer({ maxHeaderSize: 32_768, requireHostHeader: false }, listener);
+  const options = { maxHeaderSize: 32_768, requireHostHeader: false, connectionsCheckingInterval: 2000 };
+  const server = createServer(options, listener);
   server.maxHeadersCount = 200;
-  server.headersTimeout = 15_000;
+  server.headersTimeout = 10_000;
   // A body may be as large as it likes and take as long; a socket over which nothing comes is closed.
   server.requestTimeout = 0;
   server.keepAliveTimeout = 60_000;
   server.timeout = 600_000;
+  // It never listens itself, and watches the time that heads take only from this event on.
+  server.emit("listening");
   return server;
 }
 

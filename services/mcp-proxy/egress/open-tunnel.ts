@@ -39,7 +39,7 @@ export async function openTunnel({ socket, destination, egress, signal, accept }
   };
   upstream.on("error", () => {});
   signal.addEventListener("abort", onAbort, { once: true });
-  let reason = "ok";
+  let reason = "cancelled";
   try {
     accept();
     const hello = await readHello(socket, destination.host, signal);
@@ -48,6 +48,8 @@ export async function openTunnel({ socket, destination, egress, signal, accept }
     await passage?.dispatch({ peerAddress: egress.address().address, requestBytes });
     signal.throwIfAborted();
     upstream.write(hello);
+    // Whoever closes it then: that is how tunnels end.
+    reason = "ok";
     reason = await copy(socket, upstream);
   } catch (error) {
     reason = (reasonOf(error) ?? "cancelled").toLowerCase();
@@ -58,7 +60,7 @@ export async function openTunnel({ socket, destination, egress, signal, accept }
     if (socket.writableEnded) setTimeout(() => socket.destroy(), WATCH_MS).unref();
     else socket.destroy();
   }
-  if (signal.aborted) reason = reasonOf(signal.reason)?.toLowerCase() ?? "cancelled";
+  if (signal.aborted) reason = reasonOf(signal.reason)?.toLowerCase() ?? reason;
   await egress.finish({ reason, responseBytes: upstream.bytesRead });
 }
 

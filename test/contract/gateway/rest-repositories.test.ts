@@ -115,6 +115,35 @@ describe("repositories of a session over REST, with the official SDK", () => {
     assert.ok(!told.join("\n").includes(token));
   });
 
+  it("repositories can be read one by one, and a token be replaced; nothing else of them", async () => {
+    const first = `cnry-${randomBytes(20).toString("hex")}`;
+    const second = `cnry-${randomBytes(20).toString("hex")}`;
+    await create(first);
+    const { resources } = client.beta.sessions;
+    const listed = (await resources.list("sesn_1")).data;
+    assert.deepEqual(
+      listed.map((each) => (each as { id: string }).id),
+      ["sesrsc_0"],
+    );
+    const session_id = "sesn_1";
+    assert.deepEqual(await resources.retrieve("sesrsc_0", { session_id }), listed[0]);
+    await resources.update("sesrsc_0", { session_id, authorization_token: second });
+    const { ownVaultId } = made.at(-1)!;
+    const [credential] = (await client.beta.vaults.credentials.list(ownVaultId)).data;
+    const path = `ganglion/data/vaults/${ownVaultId}/${credential?.id}`;
+    const { body } = await kit.vault.http.call("GET", path, { token: kit.rootToken });
+    assert.deepEqual((body.data as { data: unknown }).data, { secret: second });
+    await assert.rejects(resources.retrieve("sesrsc_9", { session_id }), Anthropic.NotFoundError);
+    await assert.rejects(resources.delete("sesrsc_0", { session_id }), /not supported/);
+    const told = [...seen, mesh.gateway.output()].join("\n");
+    assert.ok(!told.includes(first) && !told.includes(second));
+    await create(undefined);
+    await assert.rejects(
+      resources.update("sesrsc_0", { session_id, authorization_token: second }),
+      /without/,
+    );
+  });
+
   it("the vault is archived with its session, deleted or archived", async () => {
     for (const end of ["archive", "delete"] as const) {
       const session = await create("a-token-of-some-length");

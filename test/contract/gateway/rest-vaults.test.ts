@@ -355,6 +355,15 @@ describe("vaults over REST, with the official SDK", () => {
     );
   });
 
+  it("says that it is not known when a server may not be tried", async () => {
+    const vaultId = await makeVault();
+    const { id } = await vaults.credentials.create(vaultId, { auth: bearer("http://127.0.0.1:9/mcp") });
+    const found = await vaults.credentials.mcpOAuthValidate(id, { vault_id: vaultId });
+    assert.equal(found.status, "unknown");
+    assert.deepEqual(found.mcp_probe, { method: "initialize", http_response: null });
+    assert.equal(found.refresh, null);
+  });
+
   it("shows a vault to its own workspace only", async () => {
     const { vault } = await (await kit.vaults()).createVault({
       ...{ requestId: "", displayName: "theirs", metadata: {}, workspaceId: "wrkspc_b" },

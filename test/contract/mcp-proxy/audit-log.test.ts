@@ -17,7 +17,7 @@ import { type BoundSession, briefly, failureOf, ProxyKit } from "./proxy-kit.ts"
 const START = { sequence: 0n, hash: GENESIS };
 
 describe("the audit log as a chain", function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let kit: ProxyKit;
   let upstream: TestMcpUpstream;
   let folder: string;

@@ -3,8 +3,16 @@ import { newId } from "../../../services/common/ids/new-id.ts";
 import {
   BindingServiceService,
   type BindRequest,
+  type Networking,
 } from "../../../services/gen/ganglion/mcpproxy/v1/binding_service.ts";
 import { failureOf, ProxyKit, WORKSPACE } from "./proxy-kit.ts";
+
+const LIMITED: Networking = {
+  type: 2,
+  allowedHosts: ["a.test"],
+  allowMcpServers: false,
+  allowPackageManagers: false,
+};
 
 describe("BindingService", () => {
   let kit: ProxyKit;
@@ -93,7 +101,7 @@ describe("BindingService", () => {
     const bad = binding({
       sessionId: "",
       workspaceId: "x",
-      vaultIds: Array.from({ length: 21 }, (_, i) => `vlt_${i}`),
+      vaultIds: Array.from({ length: 22 }, (_, i) => `vlt_${i}`),
     });
     const error = await failureOf((await kit.bindings()).bind(bad));
     const fields = error.violations.map(({ field }) => field);
@@ -109,6 +117,65 @@ describe("BindingService", () => {
       second.violations.map(({ field }) => field),
       ["mcp_servers[0].url", "mcp_servers"],
     );
+    const networking = { ...LIMITED, allowedHosts: ["a.test", "https://a.test", "A.test", "*"] };
+    const repository = { url: "https://git.test/a/b", allowFetch: true, allowPush: true, refs: [] };
+    const rules = binding({
+      networking,
+      gitRepositories: [
+        repository,
+        { ...repository, url: "https://git.test/a/b.git" },
+        { ...repository, url: "https://u:p@git.test/a/c" },
+        {
+          ...repository,
+          url: "https://git.test/a/d",
+          refs: ["refs/heads/*", "main", "refs/*/x", "refs/a..b"],
+        },
+      ],
+    });
+    const third = await failureOf((await kit.bindings()).bind(rules));
+    assert.deepEqual(
+      third.violations.map(({ field }) => field),
+      [
+        "networking.allowed_hosts[1]",
+        "networking.allowed_hosts[2]",
+        "networking.allowed_hosts[3]",
+        "git_repositories[2].url",
+        "git_repositories[3].refs[1]",
+        "git_repositories[3].refs[2]",
+        "git_repositories[3].refs[3]",
+        "git_repositories",
+      ],
+    );
+  });
+
+  it("binds the rules for hands with all else: other ones are another binding", async () => {
+    const session = await kit.bindings();
+    const repository = {
+      url: "https://git.test/a/b.git",
+      allowFetch: true,
+      allowPush: true,
+      refs: ["refs/heads/*"],
+    };
+    const request = binding({ networking: LIMITED, gitRepositories: [repository] });
+    await session.bind(request);
+    await session.bind(request);
+    // Another spelling of the same repository.
+    await session.bind({ ...request, gitRepositories: [{ ...repository, url: "https://GIT.test/a/b" }] });
+    const others: Partial<BindRequest>[] = [
+      { networking: undefined },
+      { networking: { ...LIMITED, type: 1, allowedHosts: [] } },
+      { networking: { ...LIMITED, allowedHosts: ["b.test"] } },
+      { networking: { ...LIMITED, allowPackageManagers: true } },
+      { gitRepositories: [] },
+      { gitRepositories: [{ ...repository, refs: ["refs/*"] }] },
+      { gitRepositories: [{ ...repository, allowPush: false }] },
+    ];
+    for (const more of others) {
+      for (const replacesMcpServers of [false, true]) {
+        const failure = await failureOf(session.bind({ ...request, ...more, replacesMcpServers }));
+        assert.equal(failure.reason, "ID_REUSED", JSON.stringify(more));
+      }
+    }
   });
 
   it("issues a token only to the harness that holds the lease, in that epoch", async () => {

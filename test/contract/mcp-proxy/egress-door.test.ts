@@ -225,6 +225,18 @@ describe("the egress door", () => {
       assert.equal(forwarded(), 0);
     });
 
+    it("does not wait for ever for a head that comes a byte at a time [A030]", async function () {
+      this.timeout(40_000);
+      const hand = await hands.hand({ networking: ANYWHERE });
+      const socket = connect(hand.port, "127.0.0.1");
+      socket.on("error", () => {});
+      socket.write("GET http://localhost/ HTTP/1.1\r\n");
+      const drip = setInterval(() => socket.write("x"), 500);
+      await once(socket.resume(), "close");
+      clearInterval(drip);
+      assert.equal(forwarded(), 0);
+    });
+
     it("passes redirects back and follows none [A017] [A019]", async () => {
       const hand = await hands.hand({ networking: only("localhost") });
       const location = "http://169.254.169.254/latest/";

@@ -111,7 +111,18 @@ function clientIn({ clientId }: OauthClient): oauth.Client {
 }
 
 function authenticationOf({ method, clientSecret }: OauthClient): oauth.ClientAuth {
-  if (method === "client_secret_basic") return oauth.ClientSecretBasic(clientSecret ?? "");
+  if (method === "client_secret_basic") return basic(clientSecret ?? "");
   if (method === "client_secret_post") return oauth.ClientSecretPost(clientSecret ?? "");
   return oauth.None();
+}
+
+/**
+ * Basic as RFC 6749 says, but without encoding what need not be: many servers do not decode, and would know a client with a
+ * hyphen in its id no more.
+ */
+function basic(clientSecret: string): oauth.ClientAuth {
+  return (_server, { client_id: clientId }, _body, headers) => {
+    const pair = `${encodeURIComponent(clientId)}:${encodeURIComponent(clientSecret)}`;
+    headers.set("authorization", `Basic ${Buffer.from(pair).toString("base64")}`);
+  };
 }
