@@ -25,14 +25,17 @@ export function createGrpcLeases(client: SessionClient): Leases {
       const request = left ?? { sessionId, bootId, requestId: randomUUID() };
       const ask = () => client.acquireLease(request, { timeoutMs: 5000 });
       unanswered.delete(request);
+      let mayBeGranted = left !== undefined;
       try {
         const { lease } = await ask().catch((error: unknown) => {
-          if (isSilent(error)) return ask();
-          throw error;
+          if (!isSilent(error)) throw error;
+          mayBeGranted = true;
+          return ask();
         });
         return lease && held(lease);
       } catch (error) {
-        if (isSilent(error)) unanswered.add(request);
+        // A refusal that follows a silence speaks of now: what was asked before may have been granted.
+        if (mayBeGranted || isSilent(error)) unanswered.add(request);
         throw error;
       }
     },
