@@ -66,12 +66,15 @@ const source = connectionSource(
 const database = new Database(source, config.GANGLION_DB_POOL_SIZE);
 const actor = { role: Role.ROLE_SESSION, subject: tls.identity().uri };
 
+// About what the service's own events take.
+const ENVELOPE_BYTES = 512;
 const hint = (runnableNow: Runnable) => {
   if (runnableNow !== "no") runnable.hint(runnableNow === "held");
 };
-const announce = (sessionId: string, isRunnable: boolean) => {
+const announce = (sessionId: string, isRunnable: boolean, event?: Event) => {
   const runnableNow = isRunnable ? "free" : "no";
-  feeds.wake(sessionId);
+  if (event) feeds.offer(sessionId, () => [event], ENVELOPE_BYTES);
+  else feeds.wake(sessionId);
   hint(runnableNow);
   hints.send({ sessionId, runnable: runnableNow });
 };

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
-import type { Lease } from "../../gen/ganglion/session/v1/session_service.ts";
+import type { AcquireLeaseResponse, Lease } from "../../gen/ganglion/session/v1/session_service.ts";
+import { CHECKPOINT_FORMAT } from "../domain/checkpoint.ts";
 import { pause } from "../driver/pause.ts";
 import type { HeldLease } from "../ports/event-log.ts";
 import type { Leases } from "../ports/leases.ts";
@@ -23,16 +24,20 @@ export function createGrpcLeases(client: SessionClient): Leases {
       const [left] = sessionId === "" ? unanswered : [];
       // The same id again: an answer that was lost must not leave a session held by nobody's run.
       const request = left ?? { sessionId, bootId, requestId: randomUUID() };
-      const ask = () => client.acquireLease(request, { timeoutMs: 5000 });
+      const ask = () =>
+        client.acquireLease({ ...request, checkpointFormat: CHECKPOINT_FORMAT }, { timeoutMs: 5000 });
       unanswered.delete(request);
+      let mayBeGranted = left !== undefined;
       try {
-        const { lease } = await ask().catch((error: unknown) => {
-          if (isSilent(error)) return ask();
-          throw error;
+        const { lease, logStart } = await ask().catch((error: unknown) => {
+          if (!isSilent(error)) throw error;
+          mayBeGranted = true;
+          return ask();
         });
-        return lease && held(lease);
+        return lease && held(lease, logStart);
       } catch (error) {
-        if (isSilent(error)) unanswered.add(request);
+        // A refusal that follows a silence speaks of now: what was asked before may have been granted.
+        if (mayBeGranted || isSilent(error)) unanswered.add(request);
         throw error;
       }
     },
@@ -61,6 +66,13 @@ function isSilent(error: unknown): boolean {
   return GanglionError.is(error) && SILENT.has(error.code);
 }
 
-function held({ sessionId, workspaceId, epoch, headPosition }: Lease): HeldLease {
-  return { sessionId, workspaceId, epoch, headPosition };
+function held(
+  { sessionId, workspaceId, epoch, headPosition }: Lease,
+  start: AcquireLeaseResponse["logStart"],
+): HeldLease {
+  const lease = { sessionId, workspaceId, epoch, headPosition };
+  if (!start) return lease;
+  const { checkpointPosition: position, checkpointData: data, events, hasMore } = start;
+  const checkpoint = position > 0n ? { position, data } : undefined;
+  return { ...lease, start: { checkpoint, events, hasMore } };
 }

@@ -4,7 +4,7 @@ import { deflate, inflate } from "node:zlib";
 import type { Logger } from "../../common/log/create-logger.ts";
 import { CHECKPOINT_FORMAT, parseState, prepareTurns, serializeState } from "../domain/checkpoint.ts";
 import type { SessionState } from "../domain/session-state.ts";
-import type { EventLog, HeldLease } from "../ports/event-log.ts";
+import type { EventLog, HeldLease, LogStart } from "../ports/event-log.ts";
 
 /** A log that is shorter is read faster than its checkpoint. */
 const WORTH_EVENTS = 200;
@@ -17,15 +17,18 @@ const SLICE_TURNS = 200;
 const pack = promisify(deflate);
 const unpack = promisify(inflate);
 
-/** Reads the newest fold that is kept; undefined when there is none that can be used, whatever the reason. */
+/** Reads the newest fold that is kept, if it did not come with the lease; undefined when there is none that can be used, whatever the reason. */
 export async function loadCheckpoint(
   port: EventLog,
   lease: HeldLease,
   signal: AbortSignal,
+  start?: LogStart,
 ): Promise<SessionState | undefined> {
   if (lease.headPosition < BigInt(WORTH_EVENTS)) return undefined;
   try {
-    const stored = await port.readCheckpoint(lease.sessionId, CHECKPOINT_FORMAT, signal);
+    const stored = start
+      ? start.checkpoint
+      : await port.readCheckpoint(lease.sessionId, CHECKPOINT_FORMAT, signal);
     if (!stored || stored.position > lease.headPosition) return undefined;
     const state = parseState(await unpack(stored.data, { maxOutputLength: MAX_STATE_BYTES }));
     return state?.position === stored.position ? state : undefined;

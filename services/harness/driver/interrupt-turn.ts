@@ -17,7 +17,9 @@ import { finish, handResult, refOf, unknown } from "./run-in-hand.ts";
 /** Stops what runs, closes what is open, and goes idle, without asking the model (B005, B007). */
 export async function interruptTurn(ctx: DriveContext, calls: readonly Call[]): Promise<void> {
   const { state } = ctx.log;
-  const results = await Promise.all(calls.map((call) => closeCall(ctx, call)));
+  const closed = await Promise.all(calls.map(async (call) => ({ call, result: await closeCall(ctx, call) })));
+  // What a client answered meanwhile has its result.
+  const results = closed.flatMap(({ call, result }) => (state.openCalls.has(call.id) ? [result] : []));
   // Stopped before its first request, a turn has not consumed what began it; what is queued behind a turn stays.
   const { interruptPosition: at } = state;
   const isUnbegun = !state.isTurnOpen && state.queued.some((turn) => turn.position < at);

@@ -34,10 +34,15 @@ export class SessionLog {
 
   /** Reads and folds what is there, from a kept fold on where there is one. Answers where that stood; 0 = none. */
   async load(): Promise<bigint> {
-    const kept = await loadCheckpoint(this.#port, this.lease, this.#signal);
+    const { start } = this.lease;
+    this.lease.start = undefined;
+    const kept = await loadCheckpoint(this.#port, this.lease, this.#signal, start);
     if (kept) this.#state = kept;
     const from = this.state.position;
-    for await (const event of this.#port.read(this.lease.sessionId, from, this.#signal)) this.#take(event);
+    // What came with the lease goes on where its checkpoint ends, be that of use or not.
+    const isOfUse = start !== undefined && (start.checkpoint?.position ?? 0n) === from;
+    if (isOfUse) for (const event of start.events) this.#take(event);
+    if (!isOfUse || start.hasMore) await this.#readOn();
     return from;
   }
 
@@ -99,9 +104,13 @@ export class SessionLog {
   }
 
   async #catchUp(): Promise<void> {
+    await this.#readOn();
+    if (this.#lost) throw this.#lost;
+  }
+
+  async #readOn(): Promise<void> {
     const events = this.#port.read(this.lease.sessionId, this.state.position, this.#signal);
     for await (const event of events) this.#take(event);
-    if (this.#lost) throw this.#lost;
   }
 
   #take(event: Event): void {

@@ -13,6 +13,18 @@ export interface HeldLease {
   workspaceId: string;
   epoch: bigint;
   headPosition: bigint;
+  /** Where the reading of the log begins, when it came with the lease; gone once it was read. */
+  start?: LogStart | undefined;
+}
+
+/** The beginning of what the holder of a lease has to read. */
+export interface LogStart {
+  /** The newest fold that is kept; undefined when there is none. */
+  checkpoint: StoredCheckpoint | undefined;
+  /** Events behind it, or from the first one on, none left out. */
+  events: readonly Event[];
+  /** The log went on behind them when the lease was given. */
+  hasMore: boolean;
 }
 
 /** How an append is guarded and traced. */

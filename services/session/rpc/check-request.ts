@@ -14,8 +14,8 @@ export function checkId(violations: Violations, field: string, value: string): v
 }
 
 /** Checks the name and version of a fold. */
-export function checkFormat(violations: Violations, value: string): void {
-  violations.string("format", value, { required: true, ...PRINTABLE });
+export function checkFormat(violations: Violations, value: string, field = "format"): void {
+  violations.string(field, value, { required: true, ...PRINTABLE });
 }
 
 /** Checks text that is stored as such: bounded, without U+0000. */

@@ -1,3 +1,4 @@
+import type { Event } from "../../gen/ganglion/types/v1/event.ts";
 import type { Append } from "../domain/append.ts";
 import type { EventRules } from "../domain/events/event-rules.ts";
 import type { PriceList } from "../domain/price-list.ts";
@@ -47,6 +48,6 @@ export interface Deps {
   readonly heartbeatTtlMs: number;
   /** Longest silence of a stream. */
   readonly quietMs: number;
-  /** Says to watchers and harnesses, here and elsewhere, that a session changed. */
-  announce(sessionId: string, isRunnable: boolean): void;
+  /** Says to watchers and harnesses, here and elsewhere, that a session changed; `event` is all that was appended, where that is at hand. */
+  announce(sessionId: string, isRunnable: boolean, event?: Event): void;
 }

@@ -3,7 +3,7 @@ import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { newId } from "../../common/ids/new-id.ts";
 import { ModelUsage } from "../../gen/ganglion/types/v1/content.ts";
 import { Event, StopReason } from "../../gen/ganglion/types/v1/event.ts";
-import type { NewEvent, RowEffect } from "../domain/append.ts";
+import type { Append, NewEvent, RowEffect } from "../domain/append.ts";
 import { type Effect, effectOf } from "../domain/row-effect.ts";
 import type { Fresh } from "./append-store.ts";
 import type { Row } from "./database.ts";
@@ -73,20 +73,29 @@ export function decodeFreshEvents({ append, head, at }: Fresh): Event[] {
   const { events, actor, lease } = append;
   const base = head - BigInt(events.length);
   return events.map((event, index) =>
-    decodeStoredEvent({
-      body: event.body,
-      event_id: event.id,
-      position: base + BigInt(index + 1),
-      created_at: at,
-      type: event.type,
-      actor_role: actor.role,
-      actor_subject: actor.subject,
-      thread_id: event.threadId,
-      epoch: lease?.epoch ?? 0n,
-      traceparent: event.traceparent,
-      may_ignore: event.mayIgnore,
-    }),
+    freshEvent(event, actor, { position: base + BigInt(index + 1), at, epoch: lease?.epoch ?? 0n }),
   );
+}
+
+/** freshEvent makes of an event that was just appended what a read would give. */
+export function freshEvent(
+  event: NewEvent,
+  actor: Append["actor"],
+  { position, at, epoch = 0n }: { position: bigint; at: string; epoch?: bigint },
+): Event {
+  return decodeStoredEvent({
+    body: event.body,
+    event_id: event.id,
+    position,
+    created_at: at,
+    type: event.type,
+    actor_role: actor.role,
+    actor_subject: actor.subject,
+    thread_id: event.threadId,
+    epoch,
+    traceparent: event.traceparent,
+    may_ignore: event.mayIgnore,
+  });
 }
 
 /** encodeEffect makes of an effect what is stored. */

@@ -2,8 +2,9 @@ import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type { Lease } from "../../gen/ganglion/session/v1/session_service.ts";
 import type { Append, NewEvent } from "../domain/append.ts";
 import { leaseHeld, sessionEnded, sessionNotFound } from "../domain/errors.ts";
-import type { Heartbeat, Holder, LeaseStore } from "../ports/lease-store.ts";
+import type { Given, Heartbeat, Holder, LeaseStore, LeaseWish } from "../ports/lease-store.ts";
 import type { Connection, Database, Row } from "./database.ts";
+import { freshEvent } from "./event-codec.ts";
 import { raiseFence, withFence } from "./fence.ts";
 import * as sql from "./lease-statements.ts";
 import { mapPgError } from "./pg-error.ts";
@@ -50,21 +51,21 @@ export class PgLeaseStore implements LeaseStore {
 
   async acquire(
     holder: Holder,
-    sessionId: string | null,
-    requestId: string | null,
+    { sessionId, requestId, onFound }: LeaseWish,
     signal?: AbortSignal,
-  ): Promise<Lease | undefined> {
+  ): Promise<Given | undefined> {
     const taker = { ...holder, requestId };
     const asked = [holder.owner, holder.bootId, requestId, sessionId, this.#ttlMs, CANDIDATES];
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const rows = await this.#database.run(sql.LOOK, asked, signal);
       if (rows[0]?.is_beating !== true) throw heartbeatRequired();
       const given = rows.find((row) => row.found_as === "given");
-      if (given) return toLease(given);
+      if (given) return { lease: toLease(given) };
       const seen = sessionId === null ? oneOf(rows, attempt) : named(rows, holder, sessionId);
       if (!seen) return undefined;
-      const lease = await this.#take(taker, seen, signal);
-      if (lease) return lease;
+      onFound?.(seen.session_id);
+      const taken = await this.#take(taker, seen, signal);
+      if (taken) return taken;
     }
     // A named one changes hands faster than it can be taken.
     if (sessionId !== null) throw leaseHeld("", 0n);
@@ -101,7 +102,7 @@ export class PgLeaseStore implements LeaseStore {
   }
 
   // Undefined: the session is not as it was seen.
-  async #take(taker: Taker, seen: Row, signal: AbortSignal | undefined): Promise<Lease | undefined> {
+  async #take(taker: Taker, seen: Row, signal: AbortSignal | undefined): Promise<Given | undefined> {
     const epoch = seen.epoch + 1n;
     const event = this.#events.acquired(taker.owner, epoch, seen.owner !== null || seen.is_orphaned);
     const { role, subject } = this.#events.actor;
@@ -128,7 +129,9 @@ export class PgLeaseStore implements LeaseStore {
         signal,
       ),
     );
-    return taken && toLease({ ...taken, owner: taker.owner, epoch, alive: true });
+    if (!taken) return undefined;
+    const lease = toLease({ ...taken, owner: taker.owner, epoch, alive: true });
+    return { lease, acquired: freshEvent(event, this.#events.actor, { position: taken.head, at: taken.at }) };
   }
 
   async #transaction<T>(

@@ -103,6 +103,7 @@ export const UNREACHED: readonly Unreached[] = [
   { points: "session.pg.append_stored.*", why: RACE, surelyIn: "many at once" },
   { points: "session.pg.lease_free.*", why: RACE, surelyIn: "recovery" },
   { points: "session.pg.checkpoint_state.*", why: RACE, isByChance: true },
+  { points: "*.SessionService.GetCheckpoint*", why: LOST, isByChance: true },
   { points: "mcp-proxy.pg.take_over_call.*", why: RACE, isByChance: true },
   { points: "mcp-proxy.pg.find_fences.*", why: LOOK, surelyIn: "slow tool" },
   { points: "session.pg.read_heads.*", why: LOOK, surelyIn: "slow tool" },

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import { createGrpcLeases } from "../../../services/harness/clients/grpc-leases.ts";
 import type { SessionClient } from "../../../services/harness/clients/service-clients.ts";
 import { unreachable } from "./fakes/scripted-parts.ts";
@@ -30,6 +31,26 @@ describe("leases over gRPC", () => {
     assert.equal(new Set(asked).size, 1);
     await leases.acquire();
     assert.equal(new Set(asked).size, 2);
+  });
+
+  it("ask again also after a refusal that follows a silence: what was asked before may have been granted [B135]", async () => {
+    const { client, asked } = lossy({ count: 1 });
+    const { acquireLease } = client;
+    const refusal = new GanglionError({
+      code: "FAILED_PRECONDITION",
+      reason: "HEARTBEAT_REQUIRED",
+      message: "beat first",
+    });
+    let refusals = 0;
+    const late = async (...given: Parameters<typeof acquireLease>) => {
+      if (asked.length > 0 && refusals++ < 2) throw refusal;
+      return acquireLease(...given);
+    };
+    const leases = createGrpcLeases({ acquireLease: late } as unknown as SessionClient);
+    await assert.rejects(leases.acquire(), { reason: "HEARTBEAT_REQUIRED" });
+    await assert.rejects(leases.acquire(), { reason: "HEARTBEAT_REQUIRED" });
+    assert.equal((await leases.acquire())?.epoch, 1n);
+    assert.deepEqual([asked.length, new Set(asked).size], [2, 1]);
   });
 
   it("ask for a named session that was never answered with the next look for work", async () => {

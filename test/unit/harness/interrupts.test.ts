@@ -191,6 +191,35 @@ describe("an interrupt", () => {
   });
 });
 
+describe("an interrupt that a client's answer overtakes", () => {
+  it("leaves the answered call its one result [B005] [L4]", async () => {
+    const tools = [
+      { type: "agent_toolset_20260401" },
+      { type: "custom", name: "book", description: "d", input_schema: { type: "object" } },
+    ];
+    const calls = [bash("a", "one"), { id: "b", name: "book", input: {} }];
+    const world = new World(session({ tools }), answer("tool_use", ...calls));
+    const hangs = Promise.withResolvers<void>();
+    world.hands.commands.set("one", () => {
+      hangs.resolve();
+      return never();
+    });
+    // Answered while the hand is asked to stop, and seen before the interrupt is written down.
+    world.hands.cancel = async () => {
+      const customToolUseId = world.log.events.find(({ body }) => body?.$case === "agentCustomToolUse")?.id;
+      world.log.client("user.custom_tool_result", { customToolUseId, content: [] });
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    };
+    const { end } = world.brain(0, PATIENT);
+    await hangs.promise;
+    world.log.client("user.interrupt", {});
+    assert.equal((await end).reason, "settled");
+    const closed = world.log.all("agentToolResult").map(({ toolUseId }) => toolUseId);
+    assert.deepEqual(closed, [world.log.events.find(({ body }) => body?.$case === "agentToolUse")?.id]);
+    assert.equal(world.log.types().at(-1), "sessionStatusIdle");
+  });
+});
+
 describe("a turn that cannot go on", () => {
   it("leaves what comes after it failed to a turn of its own", async () => {
     const world = new World(

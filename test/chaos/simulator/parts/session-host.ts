@@ -44,7 +44,18 @@ export function bootSession(process: SimProcess, database: SimDatabase, heartbea
     const leases = new SimLeaseStore(database, heartbeatTtlMs);
     const feeds: Feeds = new Feeds(log, () => true);
     const runnable: RunnableMonitor = new RunnableMonitor(leases, heartbeatTtlMs);
-    const deps = { log, leases, feeds, runnable, rules, heartbeatTtlMs, quietMs: 15_000, announce };
+    const checkpoints = { get: async () => "none" as const };
+    const deps = {
+      log,
+      leases,
+      checkpoints,
+      feeds,
+      runnable,
+      rules,
+      heartbeatTtlMs,
+      quietMs: 15_000,
+      announce,
+    };
     const all = deps as unknown as Deps;
     const handlers: [string, AnyHandler][] = [
       ["EmitEvents", emitEvents(all)],

@@ -2,12 +2,19 @@ import { GanglionError } from "../../../../services/common/errors/ganglion-error
 import type { Lease } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
 import { Event } from "../../../../services/gen/ganglion/types/v1/event.ts";
 import { leaseHeld, sessionEnded, sessionNotFound } from "../../../../services/session/domain/errors.ts";
-import type { Heartbeat, Holder, LeaseStore } from "../../../../services/session/ports/lease-store.ts";
+import type {
+  Given,
+  Heartbeat,
+  Holder,
+  LeaseStore,
+  LeaseWish,
+} from "../../../../services/session/ports/lease-store.ts";
 import { encodeNewEvent } from "../../../../services/session/store/event-codec.ts";
 import { toLease } from "../../../../services/session/store/session-row.ts";
 import { appendRow } from "./append-row.ts";
 import type { SessionRow, SimDatabase } from "./sim-database.ts";
 
+const MAX_ATTEMPTS = 5;
 const ACTOR = { role: 1, subject: "spiffe://ganglion.local/session/session-1" };
 
 /** Leases over the simulated database, by its clock alone. */
@@ -35,11 +42,7 @@ export class SimLeaseStore implements LeaseStore {
     return freed.map(({ sessionId }) => sessionId);
   }
 
-  async acquire(
-    holder: Holder,
-    sessionId: string | null,
-    requestId: string | null,
-  ): Promise<Lease | undefined> {
+  async acquire(holder: Holder, { sessionId, requestId, onFound }: LeaseWish): Promise<Given | undefined> {
     await this.#database.step();
     const beat = this.#database.beats.get(holder.owner);
     if (beat?.bootId !== holder.bootId || !this.#isYoung(beat.at)) throw heartbeatRequired();
@@ -53,10 +56,21 @@ export class SimLeaseStore implements LeaseStore {
         (sessionId === null || row.sessionId === sessionId) &&
         row.status !== "terminated",
     );
-    if (asked) return this.#leaseOf(asked);
-    await this.#database.step();
-    const row = sessionId === null ? this.#findRunnable() : this.#named(holder, sessionId);
-    return row && this.#take(row, holder, requestId);
+    if (asked) return { lease: this.#leaseOf(asked) };
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      await this.#database.step();
+      const row = sessionId === null ? this.#findRunnable() : this.#named(holder, sessionId);
+      if (!row) return undefined;
+      const { epoch, owner } = row;
+      onFound?.(row.sessionId);
+      await this.#database.step();
+      const isAsSeen = row.epoch === epoch && row.owner === owner && row.status !== "terminated";
+      const isWanted = sessionId === null ? this.#isFree(row) : this.#named(holder, sessionId) === row;
+      if (!isAsSeen || !isWanted) continue;
+      const lease = this.#take(row, holder, requestId);
+      return { lease, acquired: this.#database.eventsOf(row.sessionId).at(-1) };
+    }
+    return undefined;
   }
 
   async release(

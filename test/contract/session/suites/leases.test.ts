@@ -36,7 +36,7 @@ export function leasesSuite(kit: () => SessionKit): void {
       const release = (sessionId: string, epoch: bigint, settledPosition?: bigint) =>
         caller.session.releaseLease({ sessionId, epoch, settledPosition });
       await beat();
-      return { caller, beat, acquire, release, spiffe: `spiffe://ganglion.local/harness/${name}` };
+      return { caller, beat, acquire, release, bootId, spiffe: `spiffe://ganglion.local/harness/${name}` };
     };
     const leaseEvents = async (sessionId: string) => {
       const { events } = await suite.client.session.getEvents(
@@ -131,6 +131,49 @@ export function leasesSuite(kit: () => SessionKit): void {
       assert.notEqual((await acquire("", undefined, "request-2"))?.sessionId, first.id);
       await release(first.id, lease?.epoch ?? 0n);
       assert.equal((await acquire("", undefined, "request-1"))?.epoch, 2n);
+    });
+
+    it("a lease brings the beginning of what its holder has to read, when asked to", async () => {
+      const { id } = await suite.create({ initialEvents: [userMessage("x")] });
+      const { caller, release, bootId } = await harness();
+      const ask = async (checkpointFormat?: string, requestId?: string) =>
+        caller.session.acquireLease({ sessionId: id, bootId, checkpointFormat, requestId });
+      const log = async (afterPosition = 0n) =>
+        (await caller.session.getEvents(GetEventsRequest.fromPartial({ sessionId: id, afterPosition })))
+          .events;
+      assert.equal((await ask()).logStart, undefined);
+      const { lease, logStart } = await ask("fold/1", "request-1");
+      same(
+        [logStart?.checkpointPosition, logStart?.checkpointData.length, logStart?.hasMore],
+        [0n, 0, false],
+      );
+      same(logStart?.events, await log());
+      assert.equal(logStart?.events.at(-1)?.position, lease?.headPosition);
+      // What was given once is given again, and read by itself.
+      same(await ask("fold/1", "request-1"), { lease, logStart: undefined });
+      const checkpoint = { format: "fold/1", position: 3n, data: Buffer.from("three") };
+      await caller.session.putCheckpoint({ sessionId: id, epoch: lease?.epoch ?? 0n, ...checkpoint });
+      await release(id, lease?.epoch ?? 0n);
+      const { logStart: later } = await ask("fold/1");
+      same([later?.checkpointPosition, later?.checkpointData.toString()], [3n, "three"]);
+      same([later?.events, later?.hasMore], [await log(3n), false]);
+      assert.equal((await ask("fold/2")).logStart?.checkpointPosition, 0n);
+    });
+
+    it("the beginning of a long log says that there is more, without a hole", async () => {
+      const { id } = await suite.create();
+      const text = "x".repeat(300 << 10);
+      for (let n = 0; n < 5; n++) await emit(suite.client, id, [userMessage(text)]);
+      const { caller, bootId } = await harness();
+      const { lease, logStart } = await caller.session.acquireLease({
+        sessionId: id,
+        bootId,
+        checkpointFormat: "fold/1",
+      });
+      assert.equal(logStart?.hasMore, true);
+      const positions = logStart.events.map(({ position }) => position);
+      same(positions, [1n, 2n, 3n, 4n]);
+      assert.equal(lease?.headPosition, 7n);
     });
 
     it("any runnable session is never one's own live one", async () => {
@@ -287,6 +330,10 @@ export function leasesSuite(kit: () => SessionKit): void {
       await assert.rejects(
         session.acquireLease({ sessionId: "a b", bootId: "long-enough-boot-id" }),
         refusedField("session_id"),
+      );
+      await assert.rejects(
+        session.acquireLease({ sessionId: "", bootId: "long-enough-boot-id", checkpointFormat: "a b" }),
+        refusedField("checkpoint_format"),
       );
       await assert.rejects(
         session.releaseLease({ sessionId: "", epoch: 1n, settledPosition: undefined }),
