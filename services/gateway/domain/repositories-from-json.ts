@@ -1,4 +1,4 @@
-import { Repository } from "../../gen/ganglion/types/v1/repository.ts";
+import type { Repository } from "../../gen/ganglion/types/v1/repository.ts";
 import { asObject, invalid, notYet, optionalText, refuseUnknown, requiredText } from "./refuse.ts";
 import { optionalSecret } from "./secret-text.ts";
 
@@ -30,13 +30,14 @@ export function resourcesFromJson(value: unknown): ReadResources {
     const url = requiredText(json.url, `${at}.url`);
     const token = optionalSecret(json.authorization_token, `${at}.authorization_token`);
     if (token !== undefined) tokens.push({ url, token });
-    return Repository.fromPartial({
+    return {
+      id: "",
       url,
       mountPath: optionalText(json.mount_path, `${at}.mount_path`) ?? "",
       checkout: checkoutFromJson(json.checkout, `${at}.checkout`),
       // Without a token there is nobody that a server would take a push from.
       mayPush: token !== undefined,
-    });
+    };
   });
   return { repositories, tokens };
 }

@@ -12,7 +12,7 @@ const SERVER = "https://mcp.example.test/mcp";
 
 describe("ganglion vault", function () {
   // Each call is a process of its own.
-  this.timeout(90_000);
+  this.timeout(120_000);
   let kit: ProxyKit;
   let mesh: GatewayUnderTest;
   let folder: string;

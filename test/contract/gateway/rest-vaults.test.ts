@@ -17,7 +17,7 @@ describe("vaults over REST, with the official SDK", () => {
   const seen: string[] = [];
 
   before(async function () {
-    this.timeout(90_000);
+    this.timeout(120_000);
     kit = await ProxyKit.start();
     mesh = await startGateway([playApiKeys(KEY)], { ca: kit.ca, address: kit.service.listening.addr });
     const watched: typeof fetch = async (input, init) => {

@@ -8,7 +8,7 @@ import {
   type UpdateCredentialRequest,
 } from "../../../services/gen/ganglion/vault/v1/vault_service.ts";
 import { startMcpUpstream, type TestMcpUpstream } from "../../kit/mcp-upstream.ts";
-import { becomesActive } from "../vault/kit/test-vault.ts";
+import { becomesActive, SLOW_MS } from "../vault/kit/test-vault.ts";
 import { failureOf, NO_CHANGE, ProxyKit } from "./proxy-kit.ts";
 
 const SERVER = "https://mcp.example.test/mcp";
@@ -17,7 +17,7 @@ const ENDPOINT = "https://id.example.test/token";
 type Auth = NonNullable<CreateCredentialRequest["auth"]>;
 
 describe("VaultService: kinds, changes and removals", function () {
-  this.timeout(60_000);
+  this.timeout(SLOW_MS);
   let kit: ProxyKit;
   let upstream: TestMcpUpstream;
   let vaultId: string;

@@ -3,11 +3,11 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, renameSync, rmSync } from "node:fs";
 import { startMcpUpstream, type TestMcpUpstream } from "../../kit/mcp-upstream.ts";
 import type { RunningService } from "../../kit/start-service.ts";
-import { becomesActive } from "../vault/kit/test-vault.ts";
+import { becomesActive, SLOW_MS } from "../vault/kit/test-vault.ts";
 import { type BoundSession, briefly, failureOf, NO_CHANGE, ProxyKit } from "./proxy-kit.ts";
 
 describe("mcp-proxy and the states of Vault", function () {
-  this.timeout(60_000);
+  this.timeout(SLOW_MS);
   let kit: ProxyKit;
   let upstream: TestMcpUpstream;
 
