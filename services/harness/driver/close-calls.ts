@@ -45,6 +45,8 @@ function lookAhead(
   results: readonly NewEvent[],
 ): { state: SessionState; request: PreparedRequest } | undefined {
   if (ctx.stop.aborted || results.length > MAX_RESULTS || sizeOf(results) > MAX_BYTES) return undefined;
+  // Tools are listed again before the model is asked.
+  if (ctx.changedServers.size > 0) return undefined;
   const state = foldAhead(ctx.log.state, results);
   const action = decide(state);
   if (action.type !== "call_model" || payloadsIn(state).length > 0) return undefined;
