@@ -12,7 +12,7 @@ import {
   WRITE_RECORDS,
   WRITE_TOGETHER,
 } from "./ledger-statements.ts";
-import type { WrittenRow } from "./session-ends.ts";
+import type { WrittenRow } from "./written-row.ts";
 
 /** Who writes. */
 export interface Writer {

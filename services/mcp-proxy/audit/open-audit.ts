@@ -14,8 +14,9 @@ import { createRecordFile, type RecordSink } from "./record-file.ts";
 import { knownKeys, listOwnLines } from "./record-store.ts";
 import { recoverOpenRequests } from "./recover.ts";
 import { reportAnomalies } from "./report-anomalies.ts";
-import { type SessionEnds, startSessionEnds, type WrittenRow } from "./session-ends.ts";
+import { type SessionEnds, startSessionEnds } from "./session-ends.ts";
 import { settleLeftOpen } from "./settle-left-open.ts";
+import type { WrittenRow } from "./written-row.ts";
 
 /** Keys as the audit log needs them. */
 export interface AuditKeys extends SigningKeys {

@@ -4,7 +4,7 @@ import { isDuplicate } from "../store/database-error.ts";
 import { query } from "../store/query.ts";
 import type { Writer } from "./ledger.ts";
 import { WRITE_RECORDS } from "./ledger-statements.ts";
-import type { WrittenRow } from "./session-ends.ts";
+import type { WrittenRow } from "./written-row.ts";
 
 type OpenRow = Record<string, string> & { request_id: string; is_dispatched: boolean };
 

@@ -1,12 +1,7 @@
 import type { Pool } from "pg";
 import { query } from "../store/query.ts";
 import type { Writer } from "./ledger.ts";
-
-/** A record that the database wrote, with its line. */
-export interface WrittenRow {
-  sequence: string;
-  line: string | null;
-}
+import type { WrittenRow } from "./written-row.ts";
 
 /** Writes the end of sessions into the log. */
 export interface SessionEnds {

@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import type { Writer } from "./ledger.ts";
 import { recoverRequests } from "./recover.ts";
-import type { WrittenRow } from "./session-ends.ts";
+import type { WrittenRow } from "./written-row.ts";
 
 /** Requests of this process whose record could not be written in time. */
 export interface LeftOpen {
