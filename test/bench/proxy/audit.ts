@@ -5,7 +5,7 @@ import pg from "pg";
 import { createLedger } from "../../../services/mcp-proxy/audit/ledger.ts";
 import { createRecordFile } from "../../../services/mcp-proxy/audit/record-file.ts";
 import { listOwnLines } from "../../../services/mcp-proxy/audit/record-store.ts";
-import type { WrittenRow } from "../../../services/mcp-proxy/audit/session-ends.ts";
+import type { WrittenRow } from "../../../services/mcp-proxy/audit/written-row.ts";
 import { blankRecord } from "../../../services/mcp-proxy/domain/new-record.ts";
 import type { Ledger, LedgerRecord } from "../../../services/mcp-proxy/domain/ports.ts";
 import { migrate } from "../../../services/mcp-proxy/store/migrate.ts";
