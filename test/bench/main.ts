@@ -14,7 +14,9 @@ import { ttftBenchmark } from "./mesh/ttft.ts";
 import { upBenchmark } from "./mesh/up.ts";
 import { wakeBenchmark } from "./mesh/wake.ts";
 import { auditBenchmark, startAuditStand } from "./proxy/audit.ts";
+import { credentialBenchmark, mcpCallBenchmark, modelRouteBenchmark, startCallStand } from "./proxy/calls.ts";
 import { egressBenchmark, startEgressStand } from "./proxy/egress.ts";
+import { scanBenchmark } from "./proxy/scan.ts";
 import { CleanUps } from "./report/clean-ups.ts";
 import { pickFigures } from "./report/pick-figures.ts";
 import { defineSuite, runSuites, type Suite } from "./report/run-suites.ts";
@@ -39,6 +41,8 @@ const SUITES: Suite[] = [
   ]),
   defineSuite(startAuditStand, [auditBenchmark]),
   defineSuite(startEgressStand, [egressBenchmark]),
+  defineSuite(startCallStand, [mcpCallBenchmark, modelRouteBenchmark, credentialBenchmark]),
+  defineSuite(async () => ({}), [scanBenchmark]),
   // Memory first: the mesh is idle still.
   defineSuite(startMeshStand, [rssBenchmark, executeBenchmark, ttftBenchmark, stepBenchmark]),
   // Each on a mesh of its own: long logs, many sessions and dead harnesses are in the way of nobody.

@@ -2,7 +2,7 @@
 export interface Figure {
   readonly name: string;
   readonly value: number;
-  readonly unit: "ratio" | "ms" | "s" | "MiB" | "KiB" | "MB/s";
+  readonly unit: "ratio" | "ms" | "s" | "MiB" | "KiB" | "MB/s" | "MiB/s";
   /** What the same run measured without us; null where there is nothing to compare with. */
   readonly baseline: number | null;
   /** Value against the baseline; null where there is none. */

@@ -222,20 +222,25 @@ describe("mcp-proxy when parts fail", () => {
   });
 
   it("destinations that are not listed, and the mesh itself [A003] [A037]", async () => {
-    const cases: [string, string][] = [
-      ["http://127.0.0.1:2/mcp", "SCHEME_NOT_ALLOWED"],
-      // Listed as plain HTTP, and forbidden all the same.
-      ["http://127.0.0.1:3/mcp", "DEST_NOT_ALLOWED"],
-      ["https://127.0.0.1:2/mcp", "DEST_NOT_ALLOWED"],
-      ["https://169.254.169.254/latest", "DEST_NOT_ALLOWED"],
-      [`https://${kit.service.listening.addr}/`, "DEST_NOT_ALLOWED"],
-      [`${kit.vault.address.addr}/v1/sys/mounts`, "DEST_NOT_ALLOWED"],
+    // What the operator's policy does not list is denied at once; what it lists, or leaves to the address, when that is known.
+    const [unlisted, refused] = [
+      ["decision deny DEST_NOT_ALLOWED"],
+      ["decision allow", "outcome dest_not_allowed"],
     ];
-    for (const [url, reason] of cases) {
+    const cases: [string, string[]][] = [
+      ["http://127.0.0.1:2/mcp", unlisted],
+      // Listed as plain HTTP, and forbidden all the same.
+      ["http://127.0.0.1:3/mcp", refused],
+      ["https://127.0.0.1:2/mcp", unlisted],
+      ["https://169.254.169.254/latest", refused],
+      [`https://${kit.service.listening.addr}/`, unlisted],
+      [`${kit.vault.address.addr}/v1/sys/mounts`, unlisted],
+    ];
+    for (const [url, records] of cases) {
       const session = await bound(url);
-      assert.equal((await failureOf(list(session))).reason, reason, url);
-      const records = briefly(await kit.records(session.sessionId));
-      assert.deepEqual(records, ["decision allow", `outcome ${reason.toLowerCase()}`], url);
+      const error = await failureOf(list(session));
+      assert.deepEqual([error.code, error.reason], ["PERMISSION_DENIED", "DEST_NOT_ALLOWED"], url);
+      assert.deepEqual(briefly(await kit.records(session.sessionId)), records, url);
     }
   });
 

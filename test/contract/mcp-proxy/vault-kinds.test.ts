@@ -315,8 +315,8 @@ describe("VaultService: kinds, changes and removals", function () {
     const vaults = await kit.vaults();
     const { vault } = await vaults.getSystemVault({ workspaceId: "" });
     const named = { vaultId: vault?.id ?? "" };
-    for (const work of [vaults.archiveVault(named), vaults.deleteVault(named)]) {
-      const error = await failureOf(work);
+    for (const work of [() => vaults.archiveVault(named), () => vaults.deleteVault(named)]) {
+      const error = await failureOf(work());
       assert.deepEqual([error.code, error.reason], ["FAILED_PRECONDITION", "VAULT_IS_SYSTEM"]);
     }
   });
@@ -327,15 +327,15 @@ describe("VaultService: kinds, changes and removals", function () {
       const vaults = await kit.vaults(service);
       const named = { vaultId, credentialId: id };
       for (const work of [
-        vaults.updateVault({ vaultId, metadataSet: {}, metadataRemove: [] }),
-        vaults.archiveVault({ vaultId }),
-        vaults.deleteVault({ vaultId }),
-        vaults.getCredential(named),
-        vaults.updateCredential({ ...NO_CHANGE, ...named }),
-        vaults.deleteCredential(named),
-        vaults.validateCredential(named),
+        () => vaults.updateVault({ vaultId, metadataSet: {}, metadataRemove: [] }),
+        () => vaults.archiveVault({ vaultId }),
+        () => vaults.deleteVault({ vaultId }),
+        () => vaults.getCredential(named),
+        () => vaults.updateCredential({ ...NO_CHANGE, ...named }),
+        () => vaults.deleteCredential(named),
+        () => vaults.validateCredential(named),
       ]) {
-        assert.equal((await failureOf(work)).reason, "ROLE_NOT_ALLOWED");
+        assert.equal((await failureOf(work())).reason, "ROLE_NOT_ALLOWED");
       }
     });
   }
