@@ -62,14 +62,15 @@ export class HostileAuthorization {
       return void response.writeHead(401, { "www-authenticate": this.challenge ?? usual }).end();
     }
     if (pathname.startsWith("/.well-known/oauth-protected-resource")) {
-      return json(response, 200, {
+      json(response, 200, {
         resource: this.url,
         authorization_servers: [this.issuer],
         ...this.resource,
       });
+      return;
     }
     if (pathname === "/.well-known/oauth-authorization-server") {
-      return json(response, 200, {
+      json(response, 200, {
         issuer: this.issuer,
         authorization_endpoint: `${this.issuer}/authorize`,
         token_endpoint: `${this.issuer}/token`,
@@ -80,8 +81,12 @@ export class HostileAuthorization {
         authorization_response_iss_parameter_supported: true,
         ...this.metadata,
       });
+      return;
     }
-    if (pathname === "/register") return json(response, 201, { client_id: "made-just-now" });
+    if (pathname === "/register") {
+      json(response, 201, { client_id: "made-just-now" });
+      return;
+    }
     if (pathname === "/token") {
       response.writeHead(this.token.status, { "content-type": "application/json" });
       return void response.end(this.token.body);
