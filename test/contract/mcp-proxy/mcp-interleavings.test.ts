@@ -24,8 +24,8 @@ describe("two sessions at one MCP server", () => {
     const ids = new Map<string, unknown[]>();
     upstream.misbehave = (rpc, request, response) => {
       if (rpc.method !== "tools/call") return false;
-      const { arguments: given } = rpc.params ?? {};
-      const { who, n } = given as { who: string; n: number };
+      const { params = {} } = rpc;
+      const { who, n } = params.arguments as { who: string; n: number };
       const key = String(request.headers["mcp-session-id"]);
       ids.set(key, [...(ids.get(key) ?? []), rpc.id]);
       const content = [{ type: "text", text: `${who} ${n}` }];
