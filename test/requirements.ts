@@ -245,4 +245,9 @@ export const REQUIREMENTS: readonly Requirement[] = [
   { id: "A154", shows: "no text of others makes a pattern try all ways" },
   { id: "A156", shows: "50 calls at expiry on two replicas renew once, and the new pair survives a crash" },
   { id: "A155", shows: "a policy that could mean something else is refused, and never none is in force" },
+  { id: "A029", shows: "connections belong to one credential, and a spoiled one is not used again" },
+  { id: "A056", shows: "a hand that does all that it was talked into gets no credential" },
+  { id: "A068", shows: "nothing of where a credential is kept is told" },
+  { id: "B110", shows: "a caller's own credential is refused and never forwarded" },
+  { id: "B115", shows: "session tokens depend on no clock" },
 ];

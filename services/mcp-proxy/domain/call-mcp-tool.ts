@@ -3,7 +3,7 @@ import { admitTools, refusePending } from "./admit-tools.ts";
 import type { Destination } from "./canonical-url.ts";
 import { chooseMcpServer } from "./choose-mcp.ts";
 import { MCP_KINDS } from "./credential-config.ts";
-import { failureError, isTokenRefused, type McpDeps } from "./list-mcp-tools.ts";
+import { failureError, isTokenRefused, type McpDeps, refuseOwnCredential } from "./list-mcp-tools.ts";
 import type { LiveSessions } from "./live-sessions.ts";
 import type { McpTool } from "./mcp-caller.ts";
 import { renewAfterRefusal } from "./oauth/renewals.ts";
@@ -56,6 +56,8 @@ export interface Answered {
 export interface ToolCall {
   token: string | undefined;
   caller: string;
+  /** Metadata in which the caller brings a credential of its own, which it may not (cases A025, B110). */
+  ownCredential?: string;
   serverName: string;
   name: string;
   inputJson: string;
@@ -108,6 +110,7 @@ function openCall(deps: ToolCallDeps, call: ToolCall, digest: Buffer): Promise<P
     claimDigest: digest,
     lookup: { kinds: MCP_KINDS, urls: [], mcpServerName: call.serverName, pinnedTool: call.name },
     choose: (access, ask) => {
+      refuseOwnCredential(call);
       refusePending(access.toolPins);
       return chooseMcpServer(access, call.serverName, ask);
     },

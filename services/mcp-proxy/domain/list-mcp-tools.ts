@@ -19,6 +19,8 @@ export interface McpDeps extends PassageDeps, PinDeps {
 interface AskedList {
   token: string | undefined;
   caller: string;
+  /** Metadata in which the caller brings a credential of its own, which it may not (cases A025, B110). */
+  ownCredential?: string;
   serverName: string;
 }
 
@@ -55,6 +57,7 @@ async function listOnce(
     target: serverName,
     lookup: { kinds: MCP_KINDS, urls: [], mcpServerName: serverName, pinnedTool: null },
     choose: (access, ask) => {
+      refuseOwnCredential(asked);
       refusePending(access.toolPins);
       return chooseMcpServer(access, serverName, ask);
     },
@@ -93,6 +96,13 @@ const REASONS: Record<McpFailureKind, Reason> = {
   cancelled: "UPSTREAM_TIMEOUT",
   rpc_error: "UPSTREAM_MALFORMED",
 };
+
+/** Refuses a caller that brings a credential of its own: only the one of the session's vaults is sent. */
+export function refuseOwnCredential({ ownCredential }: { ownCredential?: string }): void {
+  if (ownCredential !== undefined) {
+    throw proxyError("HEADER_FORBIDDEN", { metadata: { header: ownCredential.slice(0, 64) } });
+  }
+}
 
 /** The error for a failure after which the tool certainly did not run. */
 export function failureError(failure: McpFailureKind, hasCredential: boolean, status: number) {

@@ -10,6 +10,7 @@ import {
 import { ToolOutcome } from "../../gen/ganglion/types/v1/event.ts";
 import { callMcpTool, type ToolCallDeps } from "../domain/call-mcp-tool.ts";
 import { cancelMcpCall } from "../domain/cancel-mcp-call.ts";
+import { isCredentialShaped } from "../domain/credential-shaped.ts";
 import { getMcpCall } from "../domain/get-mcp-call.ts";
 import { isTooDeep } from "../domain/json-bytes.ts";
 import { listMcpTools } from "../domain/list-mcp-tools.ts";
@@ -109,8 +110,15 @@ function checkKey(found: Violations, key: string): void {
   });
 }
 
-function callerOf(ctx: CallContext): { token: string | undefined; caller: string } {
-  return { token: singleMetadata(ctx.metadata, TOKEN_KEY), caller: ctx.principal.spiffeId };
+function callerOf(ctx: CallContext): { token: string | undefined; caller: string; ownCredential?: string } {
+  const ownCredential = Object.keys(ctx.metadata.getMap()).find(
+    (key) => key !== TOKEN_KEY && !key.startsWith("ganglion-") && isCredentialShaped(key),
+  );
+  return {
+    token: singleMetadata(ctx.metadata, TOKEN_KEY),
+    caller: ctx.principal.spiffeId,
+    ...(ownCredential ? { ownCredential } : {}),
+  };
 }
 
 function readCallTool(req: CallToolRequest): { inputJson: string; timeoutMs: number } {

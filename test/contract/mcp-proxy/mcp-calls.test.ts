@@ -61,6 +61,57 @@ describe("calls to an MCP server", () => {
     assert.equal(records[4]?.requestId, answer.call?.proxyRequestId);
   });
 
+  it("refuses a caller that brings a credential of its own, and forwards nothing [A025, B110]", async () => {
+    const own = await bound();
+    const seen = (await upstream.journal.entries()).length;
+    const mcp = await kit.mcp();
+    for (const header of ["authorization", "x-api-key", "cookie", "x-service-token"]) {
+      const more = { metadata: { ...metadata(own).metadata, [header]: "Bearer of my own" } };
+      const listed = await failureOf(mcp.listTools({ mcpServerName: "demo" }, more));
+      assert.deepEqual([listed.code, listed.reason], ["INVALID_ARGUMENT", "HEADER_FORBIDDEN"], header);
+      const request = {
+        ...{ mcpServerName: "demo", name: "echo", inputJson: Buffer.from("{}"), key: newId("sevt") },
+        ...{ timeout: undefined, acknowledgedKeys: [] },
+      };
+      assert.equal((await failureOf(mcp.callTool(request, more))).reason, "HEADER_FORBIDDEN", header);
+    }
+    assert.equal((await upstream.journal.entries()).length, seen);
+    assert.deepEqual(
+      [...new Set(briefly(await kit.records(own.sessionId)))],
+      ["decision deny HEADER_FORBIDDEN"],
+    );
+  });
+
+  it("tells nothing about the credential but that there is one [A068]", async () => {
+    const own = await bound();
+    const mcp = await kit.mcp();
+    const told = [
+      await mcp.listTools({ mcpServerName: "demo" }, metadata(own)),
+      await call(own, "echo", { message: "hello" }),
+      await failureOf(mcp.listTools({ mcpServerName: "other" }, metadata(own))),
+    ];
+    const text = JSON.stringify(told, (_, value) => {
+      if (typeof value === "bigint") return String(value);
+      return value instanceof Uint8Array ? Buffer.from(value).toString() : value;
+    });
+    const [dispatch] = (await kit.records(own.sessionId)).filter(({ kind }) => kind === 2);
+    assert.ok(dispatch?.credentialId && dispatch.vaultRequestId);
+    const secrets = [dispatch.credentialId, dispatch.vaultRequestId, own.vaultId, upstream.token];
+    for (const secret of [...secrets, "accessor", "lease_id", "ganglion/data"]) {
+      assert.ok(!text.includes(secret), secret);
+    }
+  });
+
+  it("takes a token at once whatever the clocks say: nothing in it depends on a time [B115]", async () => {
+    const own = await bound();
+    await kit.sql(
+      "ganglion_owner",
+      "UPDATE proxy.tokens SET created_at = now() + interval '1 hour' WHERE session_id = $1",
+      [own.sessionId],
+    );
+    assert.match(textOf(await call(own, "echo", { message: "from the future" })), /from the future/);
+  });
+
   it("answers the same key from the journal and calls once [A107]", async () => {
     const key = newId("sevt");
     const first = await call(session, "get-sum", { a: 2, b: 3 }, { key });

@@ -20,7 +20,9 @@ describe("documents for people who check", () => {
   }
 
   it("the threat model names cases that tests cite", () => {
-    const text = readFileSync(new URL("docs/THREAT_MODEL.md", ROOT), "utf8");
+    const [text = ""] = readFileSync(new URL("docs/THREAT_MODEL.md", ROOT), "utf8").split(
+      "## Known attacks on what is not there",
+    );
     const tests = readdirSync(new URL("test/", ROOT), { recursive: true, encoding: "utf8" })
       .filter((path) => path.endsWith(".test.ts"))
       .map((path) => readFileSync(new URL(`test/${path}`, ROOT), "utf8"))
