@@ -1,4 +1,4 @@
-import { randomFillSync } from "node:crypto";
+import { randomBytes } from "node:crypto";
 
 /** Prefixes of the ids the mesh makes. */
 export const ID_PREFIXES = [
@@ -28,10 +28,6 @@ export type IdPrefix = (typeof ID_PREFIXES)[number];
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 const SEQUENCE_LIMIT = 1 << 15;
 
-// Random bytes in stock: asking for a few at a time costs more than the whole id.
-const stock = Buffer.allocUnsafeSlow(4096);
-let used = stock.length;
-
 let lastTime = 0;
 let sequence = 0;
 
@@ -45,29 +41,19 @@ export function newId(prefix: IdPrefix): string {
   if (now > lastTime) {
     lastTime = now;
     // Starts low enough to leave room for many ids in the same millisecond.
-    sequence = random(2).readUInt16BE() & 0x1fff;
+    sequence = randomBytes(2).readUInt16BE() & 0x1fff;
   } else if (++sequence >= SEQUENCE_LIMIT) {
     lastTime += 1;
     sequence = 0;
   }
   let tail = "";
-  for (const byte of random(13)) tail += ALPHABET[byte & 31];
+  for (const byte of randomBytes(13)) tail += ALPHABET[byte & 31];
   return `${prefix}_${base32(lastTime, 10)}${base32(sequence, 3)}${tail}`;
 }
 
 /** True when `value` has the form of an id with that prefix. Says nothing about its existence. */
 export function isId(prefix: IdPrefix, value: string): boolean {
   return value.length <= 80 && value.startsWith(`${prefix}_`) && /^[a-z]+_[0-9a-zA-Z_]+$/.test(value);
-}
-
-// Good until the next call.
-function random(count: number): Buffer {
-  if (used + count > stock.length) {
-    randomFillSync(stock);
-    used = 0;
-  }
-  used += count;
-  return stock.subarray(used - count, used);
 }
 
 function base32(value: number, digits: number): string {

@@ -71,6 +71,7 @@ export class ServedCall {
 function contextOf(caller: CallerIdentity, options: CallOptions, signal: AbortSignal): CallContext {
   const { spiffeId, role } = caller;
   const metadata = {
+    getMap: () => ({ ...options.metadata }),
     get: (key: string) => {
       const value = options.metadata?.[key];
       return value === undefined ? [] : [value];
