@@ -22,6 +22,7 @@ const PROCESSES: Record<string, Record<string, { method: string; says: RegExp }>
     "ganglion.audit.v1.AuditService": { method: "ListRecords", says: /^\{/ },
     "ganglion.mcpproxy.v1.BindingService": { method: "EndBinding", says: /"code": "invalid_argument"/ },
     "ganglion.mcpproxy.v1.McpProxyService": { method: "ListTools", says: /"code": "permission_denied"/ },
+    "ganglion.mcpproxy.v1.ToolPinService": { method: "ListToolPins", says: /^\{/ },
   },
   "sandbox-1": { "ganglion.sandbox.v1.SandboxService": { method: "ListHands", says: /^\{/ } },
   "harness-1": { "ganglion.harness.v1.HarnessService": { method: "ListActive", says: /^\{/ } },

@@ -7,7 +7,7 @@ import type { Connection, Database, Row } from "./database.ts";
 import { freshEvent } from "./event-codec.ts";
 import { raiseFence, withFence } from "./fence.ts";
 import * as sql from "./lease-statements.ts";
-import { mapPgError } from "./pg-error.ts";
+import { isUniqueViolation, mapPgError } from "./pg-error.ts";
 import { toLease } from "./session-row.ts";
 
 const MAX_ATTEMPTS = 5;
@@ -107,27 +107,33 @@ export class PgLeaseStore implements LeaseStore {
     const event = this.#events.acquired(taker.owner, epoch, seen.owner !== null || seen.is_orphaned);
     const { role, subject } = this.#events.actor;
     const [taken] = await withFence(
-      this.#database.runRaw(
-        seen.found_as === "named" ? sql.TAKE_NAMED : sql.TAKE,
-        [
-          seen.session_id,
-          taker.owner,
-          taker.bootId,
-          epoch,
-          taker.requestId,
-          event.id,
-          event.type,
-          role,
-          subject,
-          event.body,
-          event.digest,
-          seen.owner,
-          seen.owner_boot,
-          seen.is_orphaned,
-          this.#ttlMs,
-        ],
-        signal,
-      ),
+      this.#database
+        .runRaw(
+          seen.found_as === "named" ? sql.TAKE_NAMED : sql.TAKE,
+          [
+            seen.session_id,
+            taker.owner,
+            taker.bootId,
+            epoch,
+            taker.requestId,
+            event.id,
+            event.type,
+            role,
+            subject,
+            event.body,
+            event.digest,
+            seen.owner,
+            seen.owner_boot,
+            seen.is_orphaned,
+            this.#ttlMs,
+          ],
+          signal,
+        )
+        .catch((error: unknown) => {
+          // The same request came twice, and the other one of them was given a session meanwhile.
+          if (isUniqueViolation(error, "sessions_lease_request")) return [];
+          throw error;
+        }),
     );
     if (!taken) return undefined;
     const lease = toLease({ ...taken, owner: taker.owner, epoch, alive: true });

@@ -85,7 +85,7 @@ describe("node-vault against it", () => {
     const proxy = client((await loginAsProxy(vault)).client_token);
     const paths = ["ganglion/data/vaults/vlt_x/vcrd_x", "sys/policies/acl/x", "ganglion/data/proxy/mac-key"];
     const { data } = await proxy.write("sys/capabilities-self", { paths });
-    assert.deepEqual(data[paths[0] as string].sort(), ["create", "update"]);
+    assert.deepEqual(data[paths[0] as string].sort(), ["create", "patch", "update"]);
     assert.deepEqual(data[paths[1] as string], ["deny"]);
     assert.deepEqual(data[paths[2] as string].sort(), ["create", "read"]);
   });

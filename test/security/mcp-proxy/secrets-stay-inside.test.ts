@@ -85,7 +85,7 @@ describe("credentials used by mcp-proxy", function () {
     const metadata = { "ganglion-session-token": session.token };
     const request = {
       mcpServerName: "demo",
-      name: "x",
+      name: "one",
       inputJson: Buffer.from("{}"),
       key: newId("sevt"),
       timeout: undefined,

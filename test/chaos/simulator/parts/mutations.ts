@@ -13,7 +13,7 @@ export const MUTATIONS = {
   },
   storeLosesAppends: {
     words: "the store confirms what it does not keep",
-    shows: /is not there|comes to rest|are not answered/,
+    shows: /is not there|comes to rest|are not answered|is of epoch/,
   },
   storeIgnoresExpectedPosition: {
     words: "the store ignores at which position an idle or a request was meant",

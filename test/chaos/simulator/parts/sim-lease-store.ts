@@ -46,19 +46,10 @@ export class SimLeaseStore implements LeaseStore {
     await this.#database.step();
     const beat = this.#database.beats.get(holder.owner);
     if (beat?.bootId !== holder.bootId || !this.#isYoung(beat.at)) throw heartbeatRequired();
-    await this.#database.step();
-    const asked = [...this.#database.sessions.values()].find(
-      (row) =>
-        requestId !== null &&
-        row.leaseRequest === requestId &&
-        row.owner === holder.owner &&
-        row.ownerBoot === holder.bootId &&
-        (sessionId === null || row.sessionId === sessionId) &&
-        row.status !== "terminated",
-    );
-    if (asked) return { lease: this.#leaseOf(asked) };
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       await this.#database.step();
+      const given = this.#given(holder, sessionId, requestId);
+      if (given) return { lease: this.#leaseOf(given) };
       const row = sessionId === null ? this.#findRunnable() : this.#named(holder, sessionId);
       if (!row) return undefined;
       const { epoch, owner } = row;
@@ -66,7 +57,9 @@ export class SimLeaseStore implements LeaseStore {
       await this.#database.step();
       const isAsSeen = row.epoch === epoch && row.owner === owner && row.status !== "terminated";
       const isWanted = sessionId === null ? this.#isFree(row) : this.#named(holder, sessionId) === row;
-      if (!isAsSeen || !isWanted) continue;
+      // A unique index: a request that comes twice at once is given one session.
+      const isGiven = this.#given(holder, null, requestId) !== undefined;
+      if (!isAsSeen || !isWanted || (isGiven && row.leaseRequest !== requestId)) continue;
       const lease = this.#take(row, holder, requestId);
       return { lease, acquired: this.#database.eventsOf(row.sessionId).at(-1) };
     }
@@ -99,6 +92,19 @@ export class SimLeaseStore implements LeaseStore {
   async countRunnable(cap: number): Promise<number> {
     await this.#database.step();
     return Math.min(cap, [...this.#database.sessions.values()].filter((row) => this.#isFree(row)).length);
+  }
+
+  /** What the same request of this boot was given and still holds. */
+  #given(holder: Holder, sessionId: string | null, requestId: string | null): SessionRow | undefined {
+    return [...this.#database.sessions.values()].find(
+      (row) =>
+        requestId !== null &&
+        row.leaseRequest === requestId &&
+        row.owner === holder.owner &&
+        row.ownerBoot === holder.bootId &&
+        (sessionId === null || row.sessionId === sessionId) &&
+        row.status !== "terminated",
+    );
   }
 
   #isYoung(at: number): boolean {

@@ -133,6 +133,16 @@ export function leasesSuite(kit: () => SessionKit): void {
       assert.equal((await acquire("", undefined, "request-1"))?.epoch, 2n);
     });
 
+    it("a request for a lease that comes several times at once gets one session [B135]", async () => {
+      for (const _ of Array(8)) await suite.create({ initialEvents: [userMessage("x")] });
+      const { acquire } = await harness();
+      for (const request of ["once-1", "once-2", "once-3"]) {
+        const given = await Promise.all(Array.from({ length: 6 }, () => acquire("", undefined, request)));
+        assert.equal(new Set(given.map((lease) => lease?.sessionId)).size, 1);
+        assert.equal(new Set(given.map((lease) => lease?.epoch)).size, 1);
+      }
+    });
+
     it("a lease brings the beginning of what its holder has to read, when asked to", async () => {
       const { id } = await suite.create({ initialEvents: [userMessage("x")] });
       const { caller, release, bootId } = await harness();
