@@ -27,6 +27,8 @@ const SILENT = new Set([
   "UNKNOWN",
   "CLIENT_FAILURE",
 ]);
+/** How often a journal is asked about a call that was refused. */
+const JOURNAL_TRIES = 10;
 const PASSING = new Set([
   "VAULT_UNAVAILABLE",
   "AUDIT_UNAVAILABLE",
@@ -89,11 +91,28 @@ export async function callMcpTool(
       if (!mayHelp || performance.now() > until) {
         return mayHaveBegun
           ? callResult(call, unknown("The credential proxy did not answer"))
-          : callResult(call, notRun(`The tool could not be called (${reason}).`));
+          : closeRefused(ctx, call, reason, signal);
       }
       await pause(ctx.patience.retryMs, signal);
     }
   }
+}
+
+/**
+ * Closes a call that was refused. The channel asks again by itself when an answer was lost, so an attempt before the one
+ * that was refused may have come through: only the journal can say that it was not run.
+ */
+async function closeRefused(
+  ctx: DriveContext,
+  call: Call,
+  reason: string,
+  signal: AbortSignal,
+): Promise<NewEvent | undefined> {
+  const found = await lookUpMcpCall(ctx, call, signal, ctx.patience.retryMs * JOURNAL_TRIES, true);
+  if (signal.aborted) return undefined;
+  if (found.kind === "known") return finishMcp(ctx, call, found.value, signal);
+  if (found.kind === "never") return callResult(call, notRun(`The tool could not be called (${reason}).`));
+  return callResult(call, unknown("The credential proxy cannot be asked"));
 }
 
 /** What the proxy's journal knows of a call; "running" = it did not end, or could not be asked, in time. */

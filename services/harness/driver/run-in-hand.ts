@@ -78,9 +78,14 @@ export async function runInHand(
       }
       if (!NOTHING_RAN.has(reason)) mayHaveBegun = true;
       if (performance.now() > until) {
-        return mayHaveBegun
-          ? closeUnknown(ctx, call)
-          : callResult(call, notRun(`The sandbox cannot be used now (${reason}).`));
+        if (mayHaveBegun) return closeUnknown(ctx, call);
+        // The channel asks again by itself what was lost: an attempt before the last one may have come through.
+        const known = await lookUpExecution(ctx, ref, { wait: false, forMs: ctx.patience.retryMs });
+        if (signal.aborted) return undefined;
+        if (known.kind === "known") return finish(ctx, call, known.value, signal);
+        return known.kind === "never"
+          ? callResult(call, notRun(`The sandbox cannot be used now (${reason}).`))
+          : closeUnknown(ctx, call);
       }
       await pause(ctx.patience.retryMs, signal);
     }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import { session, World, withBooks } from "./fakes/brain.ts";
 import { answer, bash } from "./fakes/scripted-parts.ts";
 
@@ -125,6 +126,36 @@ describe("effects [L4]", () => {
     assert.deepEqual(world.mcp.calls, []);
     assert.equal(world.log.all("agentMcpToolResult")[0]?.outcome, 3);
   });
+
+  for (const [what, knows, outcome] of [
+    ["ran", { kind: "known", value: { ...LOST, isError: false, outcome: 1 } }, 1],
+    ["cannot be asked about", undefined, 3],
+    ["never began", { kind: "never" }, 2],
+  ] as const) {
+    it(`asks the journal about a call that was refused: one that ${what} [B152]`, async () => {
+      // The channel may have asked before, and only that answer was lost.
+      const away = new GanglionError({
+        code: "UNAVAILABLE",
+        reason: "DATABASE_UNAVAILABLE",
+        message: "away",
+      });
+      const world = withBooks(
+        answer("tool_use", { id: "a", name: "mcp__books__find", input: {} }),
+        answer("end_turn", "Done."),
+      );
+      world.mcp.onCall = () => {
+        const key = world.log.events.find(({ body }) => body?.$case === "agentMcpToolUse")?.id ?? "";
+        if (knows) world.mcp.journal.set(key, knows);
+        throw away;
+      };
+      if (!knows) world.mcp.lookUp = () => Promise.reject(away);
+      await world.brain(0, { callMs: 20, retryMs: 5 }).end;
+      assert.deepEqual(
+        world.log.all("agentMcpToolResult").map((result) => result.outcome),
+        [outcome],
+      );
+    });
+  }
 
   it("tells the hand's host with the next call which results the log holds", async () => {
     const world = new World(
