@@ -67,7 +67,7 @@ export class VaultAuditCheck {
     for (const record of this.#open.values()) this.#cut(record, this.#logTo);
     for (const { record, why } of this.#unsure) {
       const at = Date.parse(record.created_at);
-      const isCovered = at >= this.#vaultFrom + SKEW_MS && at <= this.#vaultTo + SKEW_MS;
+      const isCovered = at >= this.#vaultFrom && at <= this.#vaultTo + SKEW_MS;
       if (why.includes("another") || isCovered) {
         this.#findings.add("vault", `record ${record.sequence} ${why}`, record.sequence);
       }
