@@ -10,6 +10,7 @@ import { connectMesh } from "../client/connect-mesh.ts";
 import { CliError, EXIT } from "../terminal/exit-codes.ts";
 import { visible } from "../terminal/visible-text.ts";
 import type { Command, Invocation } from "./command.ts";
+import { findVerb } from "./find-verb.ts";
 
 const DEFAULT_GRACE_S = 900;
 
@@ -47,8 +48,7 @@ export const audit: Command = {
   arity: [1, 2],
   run: async (invocation) => {
     const [verb = "", ...args] = invocation.positionals;
-    const known = Object.hasOwn(VERBS, verb) ? VERBS[verb] : undefined;
-    if (!known) throw new CliError(`there is no audit ${verb}`, EXIT.usage, "ganglion help audit");
+    const known = findVerb("audit", VERBS, verb);
     if (args.length !== (known.argument ? 1 : 0)) {
       throw new CliError(`usage: ganglion audit ${verb} ${known.argument ?? ""}`.trimEnd(), EXIT.usage);
     }

@@ -2,6 +2,7 @@ import { ToolPin } from "../../gen/ganglion/mcpproxy/v1/tool_pin_service.ts";
 import { connectMesh, type Mesh } from "../client/connect-mesh.ts";
 import { CliError, EXIT } from "../terminal/exit-codes.ts";
 import type { Command, Invocation } from "./command.ts";
+import { findVerb } from "./find-verb.ts";
 
 /** `ganglion mcp` shows what is approved of the tools of MCP servers, and approves what changed. */
 export const mcp: Command = {
@@ -24,8 +25,7 @@ export const mcp: Command = {
   arity: [1, 2],
   run: async (invocation) => {
     const [verb = "", ...args] = invocation.positionals;
-    const act = Object.hasOwn(VERBS, verb) ? VERBS[verb] : undefined;
-    if (!act) throw new CliError(`there is no mcp ${verb}`, EXIT.usage, "ganglion help mcp");
+    const act = findVerb("mcp", VERBS, verb);
     const mesh = connectMesh(invocation.stateDir);
     try {
       await act(mesh, args, invocation);

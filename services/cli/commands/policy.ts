@@ -4,6 +4,7 @@ import { boundFor, findRule, type PolicyQuestion } from "../../common/policy/jud
 import { PolicyInvalid, type ReadPolicy, readPolicy } from "../../common/policy/read-policy.ts";
 import { CliError, EXIT } from "../terminal/exit-codes.ts";
 import type { Command, Invocation } from "./command.ts";
+import { findVerb } from "./find-verb.ts";
 
 /** `ganglion policy` reads policies offline: no mesh has to run, nothing is changed. */
 export const policy: Command = {
@@ -31,8 +32,7 @@ export const policy: Command = {
   arity: [2, 3],
   run: async (invocation) => {
     const [verb = "", ...files] = invocation.positionals;
-    const act = Object.hasOwn(VERBS, verb) ? VERBS[verb] : undefined;
-    if (!act) throw new CliError(`there is no policy ${verb}`, EXIT.usage, "ganglion help policy");
+    const act = findVerb("policy", VERBS, verb);
     if (files.length !== (verb === "diff" ? 2 : 1)) {
       throw new CliError(`policy ${verb} takes ${verb === "diff" ? "two files" : "one file"}`, EXIT.usage);
     }

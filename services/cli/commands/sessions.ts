@@ -3,6 +3,7 @@ import { Session } from "../../gen/ganglion/session/v1/session_service.ts";
 import { connectMesh, type Mesh } from "../client/connect-mesh.ts";
 import { CliError, EXIT } from "../terminal/exit-codes.ts";
 import type { Command, Invocation } from "./command.ts";
+import { findVerb } from "./find-verb.ts";
 
 const STATUSES = ["?", "idle", "running", "rescheduling", "terminated"];
 
@@ -29,8 +30,7 @@ export const sessions: Command = {
   arity: [0, 2],
   run: async (invocation) => {
     const [verb, sessionId] = invocation.positionals;
-    const act = verb === undefined ? list : Object.hasOwn(VERBS, verb) ? VERBS[verb] : undefined;
-    if (!act) throw new CliError(`there is no sessions ${verb}`, EXIT.usage, "ganglion help sessions");
+    const act = verb === undefined ? list : findVerb("sessions", VERBS, verb);
     if (verb !== undefined && !sessionId) {
       throw new CliError(`usage: ganglion sessions ${verb} <session>`, EXIT.usage);
     }

@@ -9,6 +9,7 @@ import { readSecret } from "../client/read-secret.ts";
 import { changeCredential, putCredential, rotateCredential } from "../client/write-credential.ts";
 import { CliError, EXIT } from "../terminal/exit-codes.ts";
 import type { Command, Invocation } from "./command.ts";
+import { findVerb } from "./find-verb.ts";
 
 /** `ganglion vault` keeps vaults and writes credentials; nothing ever shows a secret. */
 export const vault: Command = {
@@ -69,8 +70,7 @@ export const vault: Command = {
   run: async (invocation) => {
     const [verb = "", ...args] = invocation.positionals;
     if (verb === "bootstrap") return bootstrapVault(invocation);
-    const act = Object.hasOwn(VERBS, verb) ? VERBS[verb] : undefined;
-    if (!act) throw new CliError(`there is no vault ${verb}`, EXIT.usage, "ganglion help vault");
+    const act = findVerb("vault", VERBS, verb);
     const mesh = connectMesh(invocation.stateDir);
     try {
       await act(mesh, args, invocation);
