@@ -27,7 +27,12 @@ const DENIALS: Record<BoundQuestion["door"], Reason> = {
   git: "REPO_NOT_ALLOWED",
 };
 
-/** The denial of what no rule allows. */
-export function beyondBound({ door }: BoundQuestion): Error {
-  return proxyError(DENIALS[door], { message: "the operator's policy does not allow it" });
+/** The denial of what no rule allows. A push has been let ask what is there by then, so it is its refs that go too far. */
+export function beyondBound(question: BoundQuestion): Error {
+  const message = "the operator's policy does not allow it";
+  if (question.door === "git" && question.refs.length > 0) {
+    const metadata = { refs: question.refs.join(" ").slice(0, 1024) };
+    return proxyError("REF_NOT_ALLOWED", { message, metadata });
+  }
+  return proxyError(DENIALS[question.door], { message });
 }
