@@ -1,4 +1,4 @@
-import { type CredentialDeps, findCredential } from "./manage-credentials.ts";
+import { type CredentialDeps, missing } from "./manage-credentials.ts";
 import type { Confinement } from "./manage-vaults.ts";
 import { proxyError, type Reason, reasonOf } from "./proxy-error.ts";
 import type { CredentialRecord } from "./records.ts";
@@ -30,11 +30,10 @@ export type CredentialValidator = (
   credential: CredentialRecord,
   /** Whose it is, and who wants to know. */
   asked: { workspaceId: string; caller: string },
-  signal: AbortSignal,
 ) => Promise<Validation>;
 
-/** What every MCP server is asked first. */
-const FIRST_METHOD = "initialize";
+/** What a credential is tried with: what every MCP server is asked first. */
+export const FIRST_METHOD = "initialize";
 /** The server may not be reached from here, or cannot be: nothing was learned about the credential. */
 const UNTRIED: (Reason | undefined)[] = [
   "DEST_NOT_ALLOWED",
@@ -48,18 +47,18 @@ export async function validateCredential(
   deps: Pick<CredentialDeps, "vaults" | "store" | "mac"> & { validate: CredentialValidator },
   name: { vaultId: string; credentialId: string },
   who: Confinement & { caller: string },
-  signal: AbortSignal,
 ): Promise<Validation> {
-  const row = await findCredential(deps, name, who);
+  const { workspaceId } = await deps.vaults.get(name.vaultId, who);
+  const row = await deps.store.find(name.vaultId, name.credentialId);
+  if (!row) throw missing(name.credentialId);
   if (row.kind !== "mcp_oauth" && row.kind !== "static_bearer") {
     const message = `a credential of the kind ${row.kind} has no server to be tried at`;
     throw proxyError("INVALID_FIELD", { message, metadata: { field: "credential_id" } });
   }
   if (!isMac(row.mac, deps.mac.credential(row))) throw proxyError("ROW_TAMPERED");
   if (row.archivedAt) return { verdict: "invalid", hasRefreshToken: false, probe: null, refresh: null };
-  const { workspaceId } = await deps.vaults.get(name.vaultId, who);
   try {
-    return await deps.validate(row, { workspaceId, caller: who.caller }, signal);
+    return await deps.validate(row, { workspaceId, caller: who.caller });
   } catch (error) {
     if (!UNTRIED.includes(reasonOf(error))) throw error;
     const hasRefreshToken = row.config.refresh !== undefined;

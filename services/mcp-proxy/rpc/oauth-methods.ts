@@ -7,7 +7,7 @@ import {
   TokenEndpointAuth,
 } from "../../gen/ganglion/vault/v1/vault_service.ts";
 import { parseDestination } from "../domain/canonical-url.ts";
-import type { Asker } from "../domain/oauth/audited-request.ts";
+import type { Confinement } from "../domain/manage-vaults.ts";
 import { finishAuthorization } from "../domain/oauth/finish-authorization.ts";
 import {
   type AuthorizationDeps,
@@ -17,7 +17,7 @@ import {
 } from "../domain/oauth/start-authorization.ts";
 import { AUTH_NAMES, readScope } from "./read-config.ts";
 import { readSealed } from "./read-credential.ts";
-import { checkMetadata, checkText, checkVaultId, confinementOf, DEFAULT_WORKSPACE } from "./read-requests.ts";
+import { checkMetadata, checkText, checkVaultId, confinementOf } from "./read-requests.ts";
 import { toCredential } from "./to-messages.ts";
 
 const PRINTABLE = /^[\x21-\x7e]+$/;
@@ -28,35 +28,20 @@ export function oauthMethods(deps: AuthorizationDeps) {
   return {
     startAuthorization: unary(async (req: StartAuthorizationRequest, ctx) => {
       const request = readStart(req);
-      const { principal } = ctx;
-      const asker = askerOf(principal, await workspaceOfVault(deps, request.vaultId, principal));
-      const begun = await startAuthorization(deps, request, confinementOf(principal), asker);
+      const begun = await startAuthorization(deps, request, whoIs(ctx.principal));
       ctx.note({ issuer: begun.issuer });
       return begun;
     }),
     finishAuthorization: unary(async (req: FinishAuthorizationRequest, ctx) => {
       checkFinish(req);
-      const { principal } = ctx;
-      const asker = askerOf(principal, principal.workspaceId ?? "");
-      const row = await finishAuthorization(deps, req, confinementOf(principal), asker);
-      return { credential: toCredential(row) };
+      return { credential: toCredential(await finishAuthorization(deps, req, whoIs(ctx.principal))) };
     }),
   };
 }
 
-/** Who is behind a request, as records name them. */
-export function callerOf({ spiffeId, keyId }: Principal): string {
-  return keyId ?? spiffeId;
-}
-
-function askerOf(principal: Principal, workspaceId: string): Asker {
-  return { caller: callerOf(principal), workspaceId, sessionId: "", epoch: 0n, tokenId: "" };
-}
-
-async function workspaceOfVault(deps: AuthorizationDeps, vaultId: string, principal: Principal) {
-  return (
-    (await deps.credentials.vaults.get(vaultId, confinementOf(principal))).workspaceId ?? DEFAULT_WORKSPACE
-  );
+/** Who is behind a request: what they are confined to, and how records name them. */
+export function whoIs(principal: Principal): Confinement & { caller: string } {
+  return { ...confinementOf(principal), caller: principal.keyId ?? principal.spiffeId };
 }
 
 function readStart(req: StartAuthorizationRequest): AuthorizationRequest {

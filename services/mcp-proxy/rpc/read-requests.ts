@@ -12,7 +12,7 @@ import type { RecordChange } from "../domain/records.ts";
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
 /** The workspace of those who name none. */
-export const DEFAULT_WORKSPACE = "wrkspc_default";
+const DEFAULT_WORKSPACE = "wrkspc_default";
 
 /** Checks the fields that several requests have. */
 export function checkVaultId(found: Violations, vaultId: string): void {

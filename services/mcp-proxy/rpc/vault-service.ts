@@ -18,7 +18,7 @@ import {
 } from "../domain/retire-credentials.ts";
 import { sortedJson } from "../domain/sorted-json.ts";
 import { type CredentialValidator, validateCredential } from "../domain/validate-credential.ts";
-import { callerOf, oauthMethods } from "./oauth-methods.ts";
+import { oauthMethods, whoIs } from "./oauth-methods.ts";
 import { readCreateCredential, readUpdateCredential } from "./read-credential.ts";
 import {
   checkCredentialId,
@@ -147,8 +147,7 @@ export function vaultService(deps: VaultServiceDeps): Implementation {
     }),
     validateCredential: unary(async (req, ctx) => {
       checkNamed(req.vaultId, req.credentialId);
-      const who = { ...confinementOf(ctx.principal), caller: callerOf(ctx.principal) };
-      const found = await validateCredential(deps, req, who, ctx.signal);
+      const found = await validateCredential(deps, req, whoIs(ctx.principal));
       return { validation: toValidation(req, found) };
     }),
     ...oauthMethods({ ...deps.authorizations, credentials: deps }),

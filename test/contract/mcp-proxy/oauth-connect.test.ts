@@ -8,7 +8,7 @@ import type { RunningService } from "../../kit/start-service.ts";
 import { walkThrough } from "../../kit/walk-through.ts";
 import { HostileAuthorization } from "./hostile-authorization.ts";
 import { bindVault, GREETING, past, recordsOf, storedAt, textOf, whoami } from "./oauth-kit.ts";
-import { briefly, failureOf, ProxyKit } from "./proxy-kit.ts";
+import { briefly, failureOf, ProxyKit, WORKSPACE } from "./proxy-kit.ts";
 
 const REDIRECT = "http://127.0.0.1:48123/callback";
 
@@ -96,6 +96,8 @@ describe("connecting a person with OAuth", function () {
       ],
     );
     assert.ok(records.every(({ caller }) => caller.startsWith("spiffe://ganglion.local/operator/")));
+    // An operator is of no workspace: the vault's is the one whose bound judges, at each step.
+    assert.deepEqual(new Set(records.map(({ workspaceId }) => workspaceId)), new Set([WORKSPACE]));
     // It can be finished once.
     assert.equal(
       (await failureOf((await kit.vaults()).finishAuthorization(finish))).reason,

@@ -21,6 +21,11 @@ export interface Asker {
   guard?: Guard;
 }
 
+/** Somebody who asks for no session: a person, or a program with an API key. */
+export function withoutSession(caller: string, workspaceId: string): Asker {
+  return { caller, workspaceId, sessionId: "", epoch: 0n, tokenId: "" };
+}
+
 /** What audited requests need. */
 export interface AuditedDeps {
   ledger: Ledger;

@@ -1,9 +1,9 @@
 import type { CredentialConfig } from "../credential-config.ts";
 import { openVault, storeCredential } from "../manage-credentials.ts";
 import type { Confinement } from "../manage-vaults.ts";
-import { proxyError } from "../proxy-error.ts";
+import { proxyError, reasonOf } from "../proxy-error.ts";
 import type { CredentialRecord, SecretDocument } from "../records.ts";
-import { type Asker, denyRequest, openRequest } from "./audited-request.ts";
+import { denyRequest, openRequest, withoutSession } from "./audited-request.ts";
 import { unreachable } from "./discover-server.ts";
 import {
   type AuthorizationDeps,
@@ -30,10 +30,10 @@ const LIFE_MS = 600_000;
 export async function finishAuthorization(
   deps: AuthorizationDeps,
   answer: AuthorizationAnswer,
-  who: Confinement,
-  asker: Asker,
+  who: Confinement & { caller: string },
 ): Promise<CredentialRecord> {
-  const pending = await takePending(deps, answer.state, who);
+  const { pending, workspaceId } = await takePending(deps, answer.state, who);
+  const asker = withoutSession(who.caller, workspaceId);
   const { vaultId, tokenEndpoint: url } = pending;
   const request = { operation: "oauth.redeem", asker, url, method: "POST" } as const;
   // Whose answer this is decides to whom the code may go (RFC 9207, case A048).
@@ -69,23 +69,20 @@ async function takePending(
   deps: AuthorizationDeps,
   state: string,
   who: Confinement,
-): Promise<PendingAuthorization> {
+): Promise<{ pending: PendingAuthorization; workspaceId: string }> {
   const gone = () => proxyError("AUTHORIZATION_NOT_FOUND");
   const stateHash = hashState(state);
   const begun = await deps.authorizations.find(stateHash);
   if (!begun || begun.createdAt.getTime() < deps.now() - LIFE_MS) throw gone();
-  try {
-    await openVault(deps.credentials, begun.vaultId, who);
-  } catch (error) {
+  const { workspaceId } = await openVault(deps.credentials, begun.vaultId, who).catch((error: unknown) => {
     // Whose it is, another workspace does not learn.
-    if ((error as { reason?: unknown }).reason === "VAULT_NOT_FOUND") throw gone();
-    throw error;
-  }
+    throw reasonOf(error) === "VAULT_NOT_FOUND" ? gone() : error;
+  });
   const taken = await deps.authorizations.take(stateHash);
   if (!taken) throw gone();
   const text = deps.box.open(taken.pending, placeOf(stateHash, taken.vaultId));
   if (text === undefined) throw proxyError("ROW_TAMPERED");
-  return JSON.parse(text) as PendingAuthorization;
+  return { pending: JSON.parse(text) as PendingAuthorization, workspaceId };
 }
 
 function documentOf({ client }: PendingAuthorization, tokens: GrantedTokens): SecretDocument {

@@ -8,7 +8,7 @@ import { proxyError } from "../proxy-error.ts";
 import type { Sealed } from "../records.ts";
 import type { RowBox } from "../row-box.ts";
 import { isSendable } from "../sendable.ts";
-import { type Asker, openRequest } from "./audited-request.ts";
+import { type Asker, openRequest, withoutSession } from "./audited-request.ts";
 import { type DiscoveryDeps, discoverServer, unreachable } from "./discover-server.ts";
 import type { AuthorizationStore, OauthClient, OauthExchanges } from "./oauth-ports.ts";
 import { jsonOf, lacking, type ServerMetadata } from "./server-metadata.ts";
@@ -58,11 +58,11 @@ export interface PendingAuthorization {
 export async function startAuthorization(
   deps: AuthorizationDeps,
   request: AuthorizationRequest,
-  who: Confinement,
-  asker: Asker,
+  who: Confinement & { caller: string },
 ): Promise<{ authorizationUrl: string; state: string; issuer: string }> {
   const { vaultId, url, redirectUri } = request;
-  await openVault(deps.credentials, vaultId, who);
+  const { workspaceId } = await openVault(deps.credentials, vaultId, who);
+  const asker = withoutSession(who.caller, workspaceId);
   const key = { kind: "mcp_oauth", url, secretName: "" } as const;
   if (await deps.credentials.store.isKeyTaken(vaultId, key)) throw proxyError("CREDENTIAL_EXISTS");
   const { server, resource, scopes } = await discoverServer(deps, asker, url);

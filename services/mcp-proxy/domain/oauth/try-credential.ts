@@ -1,7 +1,12 @@
 import type { CredentialRecord } from "../records.ts";
 import { createRedactor } from "../redactor.ts";
-import type { CredentialValidator, SeenAnswer, Validation } from "../validate-credential.ts";
-import { type Asker, type AuditedDeps, openRequest } from "./audited-request.ts";
+import {
+  type CredentialValidator,
+  FIRST_METHOD,
+  type SeenAnswer,
+  type Validation,
+} from "../validate-credential.ts";
+import { type AuditedDeps, openRequest, withoutSession } from "./audited-request.ts";
 import type { DocumentStore, OauthExchanges, RenewalOutcome, Reply } from "./oauth-ports.ts";
 import type { RenewalOwner } from "./renew-credential.ts";
 import { type Renewals, renewFrom } from "./renewals.ts";
@@ -22,7 +27,6 @@ interface Try {
   secrets: string[];
 }
 
-const METHOD = "initialize";
 const MAX_CHARS = 4096;
 
 /**
@@ -31,7 +35,7 @@ const MAX_CHARS = 4096;
  */
 export function createCredentialValidator(deps: TryDeps): CredentialValidator {
   return async (credential, { workspaceId, caller }) => {
-    const asker: Asker = { caller, workspaceId, sessionId: "", epoch: 0n, tokenId: "" };
+    const asker = withoutSession(caller, workspaceId);
     const owner: RenewalOwner = { reads: { sessionId: "", workspaceId, epoch: 0n }, asker };
     const first = await tryOnce(deps, credential, owner);
     if (!first) return { verdict: "invalid", hasRefreshToken: false, probe: null, refresh: null };
@@ -83,10 +87,10 @@ async function tryOnce(
 }
 
 function judgeReply({ reply, secrets }: Try): Pick<Validation, "verdict" | "probe"> {
-  if (!reply.ok) return { verdict: "unknown", probe: { method: METHOD, answer: null } };
+  if (!reply.ok) return { verdict: "unknown", probe: { method: FIRST_METHOD, answer: null } };
   if (reply.status < 300) return { verdict: "valid", probe: null };
   const isTheirs = reply.status < 500 && reply.status !== 408 && reply.status !== 429;
-  const probe = { method: METHOD, answer: show(reply, secrets) };
+  const probe = { method: FIRST_METHOD, answer: show(reply, secrets) };
   return { verdict: isTheirs ? "invalid" : "unknown", probe };
 }
 
