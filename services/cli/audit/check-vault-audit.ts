@@ -2,11 +2,12 @@ import type { AuditRecord } from "./audit-record.ts";
 import type { Findings } from "./finding.ts";
 
 interface VaultRead {
-  readonly id: string;
   readonly at: number;
   readonly credentialId: string;
   /** From the metadata of the token that read; empty when it had none. */
   readonly sessionId: string;
+  /** Some record names it. */
+  isNamed: boolean;
 }
 
 interface Interval {
@@ -24,12 +25,11 @@ const SKEW_MS = 5000;
  */
 export class VaultAuditCheck {
   readonly #findings: Findings;
+  /** By the id of Vault's request. */
   readonly #reads = new Map<string, VaultRead>();
-  readonly #named = new Set<string>();
   /** Requests that a crash cut off: their reads are known by credential, session and time only. */
   readonly #cutOff = new Map<string, Interval[]>();
   readonly #open = new Map<string, AuditRecord>();
-  readonly #unsure: { record: AuditRecord; why: string }[] = [];
   #vaultFrom = Number.POSITIVE_INFINITY;
   #vaultTo = 0;
   #logFrom = Number.POSITIVE_INFINITY;
@@ -47,34 +47,20 @@ export class VaultAuditCheck {
     const at = Date.parse(record.created_at);
     this.#logFrom = Math.min(this.#logFrom, at);
     this.#logTo = Math.max(this.#logTo, at);
-    const { kind, request_id: id, vault_request_id: vaultId, credential_id: credentialId } = record;
+    const { kind, request_id: id, credential_id: credentialId } = record;
     if (kind === "decision" && record.effect === "allow" && credentialId !== "") this.#open.set(id, record);
+    const decision = this.#open.get(id) ?? record;
     if (kind === "recovery") this.#cut(record, at);
     if (kind === "outcome" || kind === "recovery") this.#open.delete(id);
-    if (vaultId === "") return;
-    this.#named.add(vaultId);
-    const read = this.#reads.get(vaultId);
-    if (!read) this.#unsure.push({ record, why: "names a request that Vault does not know" });
-    else if (read.credentialId !== credentialId) {
-      this.#unsure.push({ record, why: "names a request that read another credential" });
-    } else if (read.sessionId !== "" && read.sessionId !== record.session_id) {
-      this.#unsure.push({ record, why: "names a request that was made for another session" });
-    }
+    if (record.vault_request_id !== "") this.#compare(record, Date.parse(decision.created_at), at);
   }
 
   /** Both logs are over. */
   end(): { reads: number } {
     for (const record of this.#open.values()) this.#cut(record, this.#logTo);
-    for (const { record, why } of this.#unsure) {
-      const at = Date.parse(record.created_at);
-      const isCovered = at >= this.#vaultFrom && at <= this.#vaultTo + SKEW_MS;
-      if (why.includes("another") || isCovered) {
-        this.#findings.add("vault", `record ${record.sequence} ${why}`, record.sequence);
-      }
-    }
     // A decision is durable before its read: whatever was read before the log's end has one in it.
-    for (const { id, at, credentialId, sessionId } of this.#reads.values()) {
-      if (this.#named.has(id) || at < this.#logFrom - SKEW_MS || at > this.#logTo) continue;
+    for (const [id, { at, credentialId, sessionId, isNamed }] of this.#reads) {
+      if (isNamed || at < this.#logFrom - SKEW_MS || at > this.#logTo) continue;
       const cutOff = this.#cutOff.get(credentialId) ?? [];
       const isCutOff = cutOff.some(
         (cut) => cut.sessionId === sessionId && at >= cut.from - SKEW_MS && at <= cut.to + SKEW_MS,
@@ -89,6 +75,24 @@ export class VaultAuditCheck {
     }
     if (this.#bad > 0) this.#findings.add("vault", `${this.#bad} lines of Vault's log cannot be read`);
     return { reads: this.#reads.size };
+  }
+
+  /** `begun` is when the request was allowed: a record of its end may be long after its read. */
+  #compare(record: AuditRecord, begun: number, at: number): void {
+    const wrong = (why: string) =>
+      this.#findings.add("vault", `record ${record.sequence} ${why}`, record.sequence);
+    const read = this.#reads.get(record.vault_request_id);
+    if (!read) {
+      // Vault's file may begin after the read, or end before it.
+      const isCovered = begun >= this.#vaultFrom && at <= this.#vaultTo + SKEW_MS;
+      if (isCovered) wrong("names a request that Vault does not know");
+      return;
+    }
+    read.isNamed = true;
+    if (read.credentialId !== record.credential_id) wrong("names a request that read another credential");
+    else if (read.sessionId !== "" && read.sessionId !== record.session_id) {
+      wrong("names a request that was made for another session");
+    }
   }
 
   #cut({ request_id: id, session_id: sessionId }: AuditRecord, to: number): void {
@@ -119,7 +123,7 @@ export class VaultAuditCheck {
     const gaveOut = entry?.response?.data !== undefined && entry.response.data !== null;
     if (!credentialId || !isRead || !gaveOut || typeof request?.id !== "string") return;
     const sessionId = auth?.metadata?.session_id ?? "";
-    this.#reads.set(request.id, { id: request.id, at, credentialId, sessionId });
+    this.#reads.set(request.id, { at, credentialId, sessionId, isNamed: false });
   }
 }
 
