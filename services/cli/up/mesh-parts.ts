@@ -188,8 +188,6 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
       return JSON.stringify({ ...(vault ? { vault } : {}), ...(login ? { postgres: login } : {}) });
     };
     const home = instance.service === "sandbox" ? this.#cgroup?.home : undefined;
-    const operatorFile = (setting: string, name: string, text: string | undefined) =>
-      operatorFileSetting(setting, join(options.state, name), text);
     return serviceSpec({
       instance,
       ...(home ? { cgroup: home } : {}),
@@ -207,25 +205,32 @@ export class MeshParts extends EventEmitter<{ change: [] }> {
         scriptedModelUrl: options.scriptedModelUrl ?? this.#scripted?.url,
         allowHttpHosts: options.allowHttpHosts,
         forbiddenEndpoints: ownEndpoints(ports),
-        modelPrices:
-          instance.service === "session"
-            ? operatorFile("GANGLION_MODEL_PRICES_FILE", "model-prices.json", options.modelPrices)
-            : {},
-        evaluator:
-          instance.service === "harness"
-            ? operatorFile("GANGLION_HARNESS_EVALUATOR", "evaluator.mjs", options.evaluator)
-            : {},
-        outside: isProxy
-          ? {
-              ...operatorFile("GANGLION_UPSTREAM_CA_FILE", "upstream-ca.pem", options.upstreamCa),
-              ...operatorFile("GANGLION_POLICY_FILE", "policy.yaml", options.policy),
-            }
-          : {},
-        audit: isProxy ? auditSettings(this.#context) : {},
-        sandbox: instance.service === "sandbox" ? sandboxSettings(this.#context, this.#cgroup) : {},
+        own: this.#ownSettings(instance.service),
       }),
       ...(isProxy || login ? { bootstrap } : {}),
     });
+  }
+
+  #ownSettings(service: ServiceInstance["service"]): Record<string, string> {
+    const { options } = this.#context;
+    const operatorFile = (setting: string, name: string, text: string | undefined) =>
+      operatorFileSetting(setting, join(options.state, name), text);
+    switch (service) {
+      case "session":
+        return operatorFile("GANGLION_MODEL_PRICES_FILE", "model-prices.json", options.modelPrices);
+      case "mcp-proxy":
+        return {
+          ...auditSettings(this.#context),
+          ...operatorFile("GANGLION_UPSTREAM_CA_FILE", "upstream-ca.pem", options.upstreamCa),
+          ...operatorFile("GANGLION_POLICY_FILE", "policy.yaml", options.policy),
+        };
+      case "sandbox":
+        return sandboxSettings(this.#context, this.#cgroup);
+      case "harness":
+        return operatorFile("GANGLION_HARNESS_EVALUATOR", "evaluator.mjs", options.evaluator);
+      case "gateway":
+        return {};
+    }
   }
 
   async #run(spec: ProcessSpec): Promise<void> {

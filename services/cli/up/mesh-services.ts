@@ -57,30 +57,14 @@ export interface EnvironmentContext {
   readonly scriptedModelUrl: string | undefined;
   readonly allowHttpHosts: string;
   readonly forbiddenEndpoints: readonly string[];
-  readonly sandbox: Record<string, string>;
-  readonly modelPrices: Record<string, string>;
-  readonly evaluator: Record<string, string>;
-  /** Files of the operator about the outside, for mcp-proxy. */
-  readonly outside: Record<string, string>;
-  readonly audit: Record<string, string>;
+  /** What this service alone is given: files of the operator, folders of its own. */
+  readonly own: Record<string, string>;
 }
 
 /** serviceEnvironment says what a service gets to know of the others. */
 export function serviceEnvironment(
   service: ServiceInstance["service"],
-  {
-    services,
-    at,
-    postgres,
-    scriptedModelUrl,
-    allowHttpHosts,
-    forbiddenEndpoints,
-    sandbox,
-    modelPrices,
-    evaluator,
-    outside,
-    audit,
-  }: EnvironmentContext,
+  { services, at, postgres, scriptedModelUrl, allowHttpHosts, forbiddenEndpoints, own }: EnvironmentContext,
 ): Record<string, string> {
   const allOf = (wanted: ServiceInstance["service"]) =>
     services
@@ -94,7 +78,7 @@ export function serviceEnvironment(
   };
   switch (service) {
     case "session":
-      return { ...postgres, ...modelPrices, GANGLION_PROXY_ADDR: addresses.GANGLION_PROXY_ADDR };
+      return { ...postgres, ...own, GANGLION_PROXY_ADDR: addresses.GANGLION_PROXY_ADDR };
     case "mcp-proxy":
       return {
         ...postgres,
@@ -102,8 +86,7 @@ export function serviceEnvironment(
         GANGLION_PROXY_HTTP_LISTEN: at("mcp-proxy-http"),
         GANGLION_PROXY_EGRESS_LISTEN: at("mcp-proxy-egress"),
         GANGLION_PROXY_FORBIDDEN_ENDPOINTS: forbiddenEndpoints.join(","),
-        ...audit,
-        ...outside,
+        ...own,
         ...(scriptedModelUrl ? { GANGLION_SCRIPTED_MODEL_URL: scriptedModelUrl } : {}),
         ...(allowHttpHosts ? { GANGLION_PROXY_ALLOW_HTTP_HOSTS: allowHttpHosts } : {}),
       };
@@ -112,13 +95,14 @@ export function serviceEnvironment(
         GANGLION_SESSION_ADDR: addresses.GANGLION_SESSION_ADDR,
         GANGLION_PROXY_ADDR: addresses.GANGLION_PROXY_ADDR,
         GANGLION_PROXY_EGRESS_ADDR: at("mcp-proxy-egress"),
-        ...sandbox,
+        ...own,
       };
     case "harness":
-      return { ...addresses, ...evaluator, GANGLION_PROXY_HTTP_ADDR: at("mcp-proxy-http") };
+      return { ...addresses, ...own, GANGLION_PROXY_HTTP_ADDR: at("mcp-proxy-http") };
     case "gateway":
       return {
         ...addresses,
+        ...own,
         GANGLION_HARNESS_ADDRS: allOf("harness"),
         GANGLION_REST_LISTEN: at("rest"),
         GANGLION_PUBLIC_LISTEN: at("grpc"),

@@ -19,11 +19,7 @@ describe("the mesh's own endpoints", () => {
       scriptedModelUrl: undefined,
       allowHttpHosts: "",
       forbiddenEndpoints: ownEndpoints(ports),
-      sandbox: {},
-      modelPrices: {},
-      evaluator: {},
-      audit: {},
-      outside: {},
+      own: {},
     });
     const told = new Set(GANGLION_PROXY_FORBIDDEN_ENDPOINTS?.split(","));
     for (const name of names) assert.equal(told.has(at(name)), name !== "scripted-model", name);
@@ -36,11 +32,7 @@ describe("the mesh's own endpoints", () => {
       const more = {
         allowHttpHosts: "",
         forbiddenEndpoints: [],
-        sandbox: {},
-        modelPrices: {},
-        evaluator: {},
-        audit: {},
-        outside: {},
+        own: {},
       };
       const { GANGLION_SESSION_ADDR } = serviceEnvironment(service, { ...context, ...more });
       assert.equal(GANGLION_SESSION_ADDR, "session-1,session-2,session-3", service);
