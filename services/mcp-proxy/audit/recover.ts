@@ -8,11 +8,14 @@ import type { WrittenRow } from "./written-row.ts";
 
 type OpenRow = Record<string, string> & { request_id: string; is_dispatched: boolean };
 
+// Without its last condition the join could not use the index of requests, which leaves out records of none.
+const FIND = `SELECT o.request_id, o.is_dispatched, r.session_id, r.workspace_id, r.epoch::text, r.caller, r.token_id,
+                r.operation, r.destination, r.target, r.call_key, r.credential_id, r.policy_digest, r.rule_id
+         FROM proxy.open_requests o
+         JOIN proxy.audit_records r ON r.request_id = o.request_id AND r.kind = 'decision' AND r.request_id <> ''`;
 const OPEN = {
   name: "find_open_requests",
-  text: `SELECT o.request_id, o.is_dispatched, r.session_id, r.workspace_id, r.epoch::text, r.caller, r.token_id,
-                r.operation, r.destination, r.target, r.call_key
-         FROM proxy.open_requests o JOIN proxy.audit_records r ON r.request_id = o.request_id AND r.kind = 'decision'
+  text: `${FIND}
          WHERE (o.instance = $1 AND o.boot_id <> $2)
             OR NOT EXISTS (SELECT FROM proxy.replicas p WHERE p.instance = o.instance AND p.boot_id = o.boot_id
                            AND p.heartbeat_at > now() - interval '60 s')
@@ -21,10 +24,7 @@ const OPEN = {
 };
 const OPEN_OF = {
   name: "audit_open_requests",
-  text: `SELECT o.request_id, o.is_dispatched, r.session_id, r.workspace_id, r.epoch::text, r.caller, r.token_id,
-                r.operation, r.destination, r.target, r.call_key
-         FROM proxy.open_requests o JOIN proxy.audit_records r ON r.request_id = o.request_id AND r.kind = 'decision'
-         WHERE o.request_id = ANY ($1) ORDER BY r.sequence`,
+  text: `${FIND} WHERE o.request_id = ANY ($1) ORDER BY r.sequence`,
 };
 
 /**

@@ -270,17 +270,20 @@ describe("mcp-proxy when parts fail", () => {
     process.kill(kit.vault.pid(), "SIGSTOP");
     try {
       list(session).catch(() => {});
-      while ((await rowsOf(session)).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+      await kit.recordsWhen(session.sessionId, (records) => records.length > 0);
       kit.service.process.kill("SIGKILL");
       await kit.service.exit;
     } finally {
       process.kill(kit.vault.pid(), "SIGCONT");
     }
     await kit.restartProxy();
-    assert.deepEqual(briefly(await kit.records(session.sessionId)), [
-      "decision allow",
-      "recovery not_dispatched",
-    ]);
+    const records = await kit.records(session.sessionId);
+    assert.deepEqual(briefly(records), ["decision allow", "recovery not_dispatched"]);
+    const [decision, recovery] = records.map(({ credentialId, policyDigest, ruleId }) => {
+      return [credentialId, policyDigest, ruleId];
+    });
+    assert.deepEqual(recovery, decision);
+    assert.ok(decision?.every((text) => text !== ""));
     assert.equal((await upstream.journal.entries()).length, before);
   });
 
@@ -330,7 +333,4 @@ describe("mcp-proxy when parts fail", () => {
     await kit.raiseFence(own.sessionId, 0n, true);
     assert.equal((await failureOf(list(own))).reason, "SESSION_ENDED");
   });
-
-  const rowsOf = ({ sessionId }: BoundSession) =>
-    kit.sql("ganglion_owner", "SELECT * FROM proxy.audit_records WHERE session_id = $1", [sessionId]);
 });

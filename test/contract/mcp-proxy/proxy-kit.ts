@@ -318,6 +318,20 @@ export class ProxyKit {
     return records;
   }
 
+  /** The same, as soon as they are enough. */
+  async recordsWhen(
+    sessionId: string,
+    areEnough: (records: AuditRecord[]) => boolean,
+  ): Promise<AuditRecord[]> {
+    const audit = await this.client(AuditServiceService, "operator");
+    const all: AuditRecord[] = [];
+    for await (const { records } of audit.watchRecords({ afterSequence: 0n, sessionId, withLines: false })) {
+      all.push(...records);
+      if (areEnough(all)) return all;
+    }
+    throw new Error("the watch ended");
+  }
+
   /** Stops everything. */
   async stop(): Promise<void> {
     for (const close of this.#closers) await close();
