@@ -26,8 +26,9 @@ export function openPolicyFile(
   path: string,
   isListedInside: (destination: Destination) => boolean,
 ): PolicyFile {
-  let current: ReadPolicy = readPolicy(readFileSync(path, "utf8"));
+  // Before it is read: one that takes its place in between is another one then.
   let seen = fingerprint(path);
+  let current: ReadPolicy = readPolicy(readFileSync(path, "utf8"));
   const toQuestion = (question: BoundQuestion): PolicyQuestion => {
     if (question.door === "models") return question;
     const { scheme, host, port } = question.destination;
