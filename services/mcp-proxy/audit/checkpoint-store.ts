@@ -10,6 +10,7 @@ interface Row {
   digest: string;
   note: string;
   log_id: string;
+  createdAt: Date;
 }
 
 /** A checkpoint as it is stored. */
@@ -60,7 +61,7 @@ const ADD = {
 /** Makes the store of checkpoints. */
 export function createCheckpointStore(pool: Pool): CheckpointStore {
   const find = async (statement: { name: string; text: string }, values: unknown[]) =>
-    (await query<Row & { createdAt: Date }>(pool, statement, values)).map(toCheckpoint);
+    (await query<Row>(pool, statement, values)).map(toCheckpoint);
   return {
     head: async () => {
       const [row] = await query<{ sequence: string; hash: string; log_id: string }>(pool, HEAD, []);
@@ -78,7 +79,7 @@ export function createCheckpointStore(pool: Pool): CheckpointStore {
   };
 }
 
-function toCheckpoint(row: Row & { createdAt: Date }): StoredCheckpoint {
+function toCheckpoint(row: Row): StoredCheckpoint {
   return {
     logId: row.log_id,
     size: BigInt(row.size),

@@ -6,8 +6,7 @@ export const WRITE_RECORDS = {
 
 /**
  * Appends records, each with its guard, and behind them the dispatches that go with them: `$2` has one, or null, for each of
- * the first. A dispatch whose decision was refused is left out. Rows of the
- * first come first.
+ * the first. A dispatch whose decision was refused is left out. Rows of the first come first.
  */
 export const WRITE_TOGETHER = {
   name: "write_together",

@@ -47,7 +47,7 @@ export interface Audit {
   checkpointer: Checkpointer;
   keys: AuditKeys;
   /** Writes the log_open, and closes what dead processes left open. Nothing may be served before. */
-  begin(policyDigest?: string): Promise<void>;
+  begin(policyDigest: string): Promise<void>;
   /** A session may have ended. */
   wake(): void;
   /** Writes the log_close with a checkpoint, and stops. */
@@ -87,12 +87,13 @@ export async function openAudit(options: AuditOptions): Promise<Audit> {
   });
 
   const keep = async (rows: readonly WrittenRow[]) => {
-    const lines = rows.flatMap(({ line }) => (line === null ? [] : [line]));
-    if (lines.length === 0) return;
-    const written = sink?.append(lines);
+    const stored = rows.flatMap(({ sequence, line }) => (line === null ? [] : [{ sequence, line }]));
+    const last = stored.at(-1);
+    if (!last) return;
+    const written = sink?.append(stored.map(({ line }) => line));
     if (sinks === "any") written?.catch(() => {});
     else await written;
-    checkpointer.written(BigInt(rows.at(-1)?.sequence ?? 0));
+    checkpointer.written(BigInt(last.sequence));
   };
   const leftOpen = settleLeftOpen(pool, writer, keep, trouble("requests stay open in the audit log"));
   const written = createLedger(pool, writer, { keep, onUncertain: leftOpen.add });
@@ -140,7 +141,7 @@ export async function openAudit(options: AuditOptions): Promise<Audit> {
     store,
     checkpointer,
     keys,
-    begin: async (policyDigest = "") => {
+    begin: async (policyDigest) => {
       if (folder === undefined) log.warn("audit records and checkpoints are in the database only");
       // A call would not wait that long, and a file that cannot be opened is no place to start with.
       if (sinks === "strict") await sink?.open();
