@@ -16,8 +16,6 @@ import { openAudit } from "./audit/open-audit.ts";
 import { recordTampering } from "./audit/report-anomalies.ts";
 import { fields, listOf } from "./config.ts";
 import type { Run } from "./domain/call-mcp-tool.ts";
-import { parseDestination } from "./domain/canonical-url.ts";
-import type { ModelUpstream } from "./domain/choose-model.ts";
 import { isListed } from "./domain/destination-policy.ts";
 import { LiveSessions } from "./domain/live-sessions.ts";
 import { createVaults } from "./domain/manage-vaults.ts";
@@ -29,6 +27,7 @@ import { createSessionAuthorities } from "./egress/session-authority.ts";
 import { serveModelDoor } from "./http/serve-model-door.ts";
 import { openPolicyFile, type PolicyFile } from "./policy/policy-file.ts";
 import { watchPolicy } from "./policy/watch-policy.ts";
+import { readinessPart } from "./readiness.ts";
 import { auditService } from "./rpc/audit-service.ts";
 import { bindingService } from "./rpc/binding-service.ts";
 import { decodeCall, encodeCall } from "./rpc/call-codec.ts";
@@ -50,6 +49,7 @@ import { createVaultTokenStore } from "./store/vault-token-store.ts";
 import { findUsedVaults } from "./store/warm.ts";
 import { createControlPlane } from "./upstream/control-plane.ts";
 import { createLazyMcpCaller } from "./upstream/lazy-mcp-caller.ts";
+import { modelUpstreams } from "./upstream/model-upstreams.ts";
 import { openOauth } from "./upstream/oauth/open-oauth.ts";
 import { createPools } from "./upstream/pools.ts";
 import { createResolver } from "./upstream/resolver.ts";
@@ -175,7 +175,10 @@ async function start(): Promise<void> {
     endpointOf(bootstrap.vault.addr),
     ...config.GANGLION_PROXY_FORBIDDEN_ENDPOINTS,
   ]);
-  const upstreams = modelUpstreams();
+  const upstreams = modelUpstreams([
+    ["anthropic", config.GANGLION_MODEL_URL],
+    ["scripted", config.GANGLION_SCRIPTED_MODEL_URL],
+  ]);
   const operatorHosts = upstreams.flatMap(({ name, destination }) =>
     name === "scripted" || destination.scheme === "http" ? [`${destination.host}:${destination.port}`] : [],
   );
@@ -313,8 +316,8 @@ async function start(): Promise<void> {
       auditService({ pool, audit, wait: (ms, signal) => sleep(ms, undefined, { signal }) }),
     ].map((served) => recordTampering(served, ledger)),
     readiness: async () => [
-      await part("postgres", pool.query("SELECT 1")),
-      await part("vault", client.read("auth/token/lookup-self", login.token())),
+      await readinessPart("postgres", pool.query("SELECT 1")),
+      await readinessPart("vault", client.read("auth/token/lookup-self", login.token())),
     ],
     onDrain: () => {
       door.drain();
@@ -323,14 +326,10 @@ async function start(): Promise<void> {
     onStopped: async () => {
       const grace = config.GANGLION_DRAIN_GRACE_MS;
       await Promise.all([door.close(grace), egressDoor.close(grace)]);
-      await Promise.race([
-        Promise.allSettled([...running.values()].map((run) => run.promise)),
-        sleep(config.GANGLION_DRAIN_GRACE_MS, undefined, { ref: false }),
-      ]);
-      await Promise.race([
-        oauth.renewals.settled(),
-        sleep(config.GANGLION_DRAIN_GRACE_MS, undefined, { ref: false }),
-      ]);
+      const inGrace = (work: Promise<unknown>) =>
+        Promise.race([work, sleep(grace, undefined, { ref: false })]);
+      await inGrace(Promise.allSettled([...running.values()].map((run) => run.promise)));
+      await inGrace(oauth.renewals.settled());
       for (const timer of timers) clearInterval(timer);
       stopPolicy();
       await fences.close();
@@ -369,19 +368,6 @@ function openPolicy(): PolicyFile {
   }
 }
 
-function modelUpstreams(): ModelUpstream[] {
-  const found: [ModelUpstream["name"], string | undefined][] = [
-    ["anthropic", config.GANGLION_MODEL_URL],
-    ["scripted", config.GANGLION_SCRIPTED_MODEL_URL],
-  ];
-  return found.flatMap(([name, text]) => {
-    if (text === undefined) return [];
-    const destination = parseDestination(text);
-    if (!destination) throw new Error(`the ${name} model's URL is not in plain form`);
-    return [{ name, destination }];
-  });
-}
-
 /** IPv6 addresses are kept as they are dialled. */
 function withoutBrackets(host: string): string {
   return host.replace(/[[\]]/g, "");
@@ -390,17 +376,4 @@ function withoutBrackets(host: string): string {
 function endpointOf(addr: string): string {
   const { hostname, port, protocol } = new URL(addr);
   return `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
-}
-
-async function part(name: string, check: Promise<unknown>) {
-  try {
-    await check;
-    return { name, ok: true };
-  } catch (error) {
-    return {
-      name,
-      ok: false,
-      detail: (error as Error).name === "VaultFailure" ? (error as Error).message : "no answer",
-    };
-  }
 }
