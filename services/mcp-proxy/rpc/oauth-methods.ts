@@ -6,7 +6,6 @@ import {
   type StartAuthorizationRequest,
   TokenEndpointAuth,
 } from "../../gen/ganglion/vault/v1/vault_service.ts";
-import { parseDestination } from "../domain/canonical-url.ts";
 import type { Confinement } from "../domain/manage-vaults.ts";
 import { finishAuthorization } from "../domain/oauth/finish-authorization.ts";
 import {
@@ -15,13 +14,10 @@ import {
   isLoopbackRedirect,
   startAuthorization,
 } from "../domain/oauth/start-authorization.ts";
-import { AUTH_NAMES, readScope } from "./read-config.ts";
+import { AUTH_NAMES, PRINTABLE, readScope, readUrl } from "./read-config.ts";
 import { readSealed } from "./read-credential.ts";
 import { checkMetadata, checkText, checkVaultId, confinementOf } from "./read-requests.ts";
 import { toCredential } from "./to-messages.ts";
-
-const PRINTABLE = /^[\x21-\x7e]+$/;
-const PRINTABLE_MEANS = "printable ASCII without spaces";
 
 /** The methods of VaultService that connect a person. */
 export function oauthMethods(deps: AuthorizationDeps) {
@@ -49,10 +45,7 @@ function readStart(req: StartAuthorizationRequest): AuthorizationRequest {
   checkVaultId(found, req.vaultId);
   checkText(found, "display_name", req.displayName, { required: false, maxLength: 255 });
   checkMetadata(found, req.metadata);
-  found.string("mcp_server_url", req.mcpServerUrl, { required: true, maxLength: 2048 });
-  const url = parseDestination(req.mcpServerUrl)?.url;
-  const means = "must be an http or https URL without user name, fragment, spaces and backslashes";
-  found.check(req.mcpServerUrl === "" || url !== undefined, "mcp_server_url", means);
+  const url = readUrl(found, "mcp_server_url", req.mcpServerUrl, { required: true });
   found.string("redirect_uri", req.redirectUri, { required: true, maxLength: 2048 });
   const isOwn = req.redirectUri === "" || isLoopbackRedirect(req.redirectUri);
   found.check(isOwn, "redirect_uri", "must be an http URL of a loopback address, without a query");
@@ -60,7 +53,7 @@ function readStart(req: StartAuthorizationRequest): AuthorizationRequest {
   const client = readClient(found, req);
   found.throwIfAny();
   const { vaultId, displayName, metadata, mcpServerUrl: statedUrl, redirectUri, scope } = req;
-  return { vaultId, displayName, metadata, url: url ?? "", statedUrl, redirectUri, scope, ...client };
+  return { vaultId, displayName, metadata, url, statedUrl, redirectUri, scope, ...client };
 }
 
 function readClient(found: Violations, req: StartAuthorizationRequest): Pick<AuthorizationRequest, "client"> {
@@ -72,8 +65,7 @@ function readClient(found: Violations, req: StartAuthorizationRequest): Pick<Aut
     found.check(clientSecret === undefined, "client_secret", "goes with client_id only");
     return {};
   }
-  const rules = { maxLength: 1024, pattern: PRINTABLE, patternMeans: PRINTABLE_MEANS };
-  found.string("client_id", clientId, rules);
+  found.string("client_id", clientId, { ...PRINTABLE, maxLength: 1024 });
   const method = isNone ? "none" : AUTH_NAMES.get(tokenEndpointAuth);
   found.check(method !== undefined, "token_endpoint_auth", "is not one that is known");
   const isFit = (method === "none") === (clientSecret === undefined);
@@ -83,7 +75,7 @@ function readClient(found: Violations, req: StartAuthorizationRequest): Pick<Aut
 
 function checkFinish({ state, code, iss }: FinishAuthorizationRequest): void {
   const found = new Violations();
-  const rules = { required: true, pattern: PRINTABLE, patternMeans: PRINTABLE_MEANS };
+  const rules = { ...PRINTABLE, required: true };
   found.string("state", state, { ...rules, maxLength: 128 });
   found.string("code", code, { ...rules, maxLength: 4096 });
   checkText(found, "iss", iss, { required: false, maxLength: 2048 });

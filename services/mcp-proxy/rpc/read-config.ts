@@ -22,7 +22,8 @@ export const AUTH_NAMES = new Map<TokenEndpointAuth, AuthName>([
   [TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_CLIENT_SECRET_POST, "client_secret_post"],
 ]);
 
-const PRINTABLE = /^[\x21-\x7e]+$/;
+/** Text that can be a parameter of OAuth as it is. */
+export const PRINTABLE = { pattern: /^[\x21-\x7e]+$/, patternMeans: "printable ASCII without spaces" };
 /** scope of RFC 6749: tokens of these characters with single spaces between them. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/;
 /** The year 9999. */
@@ -47,19 +48,12 @@ export function readScope(found: Violations, field: string, scope: string): void
 /** Reads how a token is refreshed. */
 export function readRefresh(found: Violations, field: string, refresh: OAuthRefresh): RefreshConfig {
   const { clientId, tokenEndpoint, tokenEndpointAuth, scope, resource } = refresh;
-  const means = "printable ASCII without spaces";
-  found.string(`${field}.client_id`, clientId, {
-    required: true,
-    maxLength: 1024,
-    pattern: PRINTABLE,
-    patternMeans: means,
-  });
-  checkUrl(found, `${field}.token_endpoint`, tokenEndpoint);
-  found.string(`${field}.token_endpoint`, tokenEndpoint, { required: true });
+  found.string(`${field}.client_id`, clientId, { ...PRINTABLE, required: true, maxLength: 1024 });
+  readUrl(found, `${field}.token_endpoint`, tokenEndpoint, { required: true });
   const auth = AUTH_NAMES.get(tokenEndpointAuth);
   found.check(auth !== undefined, `${field}.token_endpoint_auth`, "is required");
   readScope(found, `${field}.scope`, scope);
-  checkUrl(found, `${field}.resource`, resource);
+  readUrl(found, `${field}.resource`, resource);
   return {
     client_id: clientId,
     token_endpoint: tokenEndpoint,
@@ -99,8 +93,11 @@ export function readInjection(
   return { header, body };
 }
 
-function checkUrl(found: Violations, field: string, text: string): void {
-  found.string(field, text, { maxLength: 2048 });
+/** Reads the URL of a server, in normal form; empty where there is none. */
+export function readUrl(found: Violations, field: string, text: string, { required = false } = {}): string {
+  found.string(field, text, { required, maxLength: 2048 });
+  const url = parseDestination(text)?.url;
   const means = "must be an http or https URL without user name, fragment, spaces and backslashes";
-  found.check(text === "" || parseDestination(text) !== undefined, field, means);
+  found.check(text === "" || url !== undefined, field, means);
+  return url ?? "";
 }

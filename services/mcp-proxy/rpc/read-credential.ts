@@ -12,7 +12,7 @@ import { isSecretName } from "../domain/credential-rules.ts";
 import type { CredentialRequest } from "../domain/manage-credentials.ts";
 import type { Sealed } from "../domain/records.ts";
 import { sortedJson } from "../domain/sorted-json.ts";
-import { readExpiry, readInjection, readNetworking, readRefresh, readScope } from "./read-config.ts";
+import { readExpiry, readInjection, readNetworking, readRefresh, readScope, readUrl } from "./read-config.ts";
 import {
   checkCredentialId,
   checkMetadata,
@@ -24,7 +24,6 @@ import {
 } from "./read-requests.ts";
 
 const MAX_CIPHERTEXT_BYTES = 65_536 + 16;
-const URL_MEANS = "must be an http or https URL without user name, fragment, spaces and backslashes";
 
 /** What a credential is for, as a request says it. */
 interface Meant {
@@ -170,11 +169,8 @@ function readServer(
   text: string,
   config: CredentialConfig,
 ): Meant {
-  const field = `${kind}.mcp_server_url`;
-  found.string(field, text, { required: true, maxLength: 2048 });
-  const url = parseDestination(text)?.url;
-  found.check(text === "" || url !== undefined, field, URL_MEANS);
-  return { kind, url: url ?? "", secretName: "", statedKey: text, config };
+  const url = readUrl(found, `${kind}.mcp_server_url`, text, { required: true });
+  return { kind, url, secretName: "", statedKey: text, config };
 }
 
 function readOAuth(found: Violations, { expiresAt, refresh }: McpOAuth): CredentialConfig {

@@ -11,7 +11,7 @@ import {
   type PendingAuthorization,
   placeOf,
 } from "./start-authorization.ts";
-import { type GrantedTokens, readTokenAnswer, readTokenError } from "./token-answer.ts";
+import { type GrantedTokens, readTokenAnswer, refusalMetadata } from "./token-answer.ts";
 
 /** What came with the redirect. */
 export interface AuthorizationAnswer {
@@ -53,9 +53,7 @@ export async function finishAuthorization(
   if (!reply.ok) throw unreachable(reply);
   const tokens = reply.status === 200 ? readTokenAnswer(reply.body, deps.now()) : undefined;
   if (!tokens) {
-    const error = readTokenError(reply.body);
-    const metadata = { upstream_status: String(reply.status), ...(error ? { oauth_error: error } : {}) };
-    throw proxyError("AUTHORIZATION_REFUSED", { metadata });
+    throw proxyError("AUTHORIZATION_REFUSED", { metadata: refusalMetadata(reply) });
   }
   return storeCredential(deps.credentials, await openVault(deps.credentials, vaultId, who), {
     ...{ vaultId, displayName: pending.displayName, metadata: pending.metadata, kind: "mcp_oauth" },

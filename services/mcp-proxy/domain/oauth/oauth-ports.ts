@@ -5,13 +5,10 @@ import type { ResolvedAddress } from "../destination-policy.ts";
 import type { SecretOwner } from "../ports.ts";
 import type { SecretDocument } from "../records.ts";
 
-/** How a client shows who it is at a token endpoint (RFC 7591). */
-export type ClientAuthMethod = TokenEndpointAuth;
-
 /** A client at an authorization server. */
 export interface OauthClient {
   clientId: string;
-  method: ClientAuthMethod;
+  method: TokenEndpointAuth;
   /** Present exactly when the method sends it. */
   clientSecret?: string;
 }
@@ -121,7 +118,7 @@ export type RenewalOutcome =
   /** Nothing to renew it with. */
   | { kind: "none" }
   /** The authorization server refused. */
-  | { kind: "refused"; error: string; reply: Reply & { ok: true } }
+  | { kind: "refused"; reply: Reply & { ok: true } }
   /** It may work another time. */
   | { kind: "unavailable"; failure: ExchangeFailure | "vault" | "busy" };
 

@@ -1,5 +1,6 @@
 import { newId } from "../../../common/ids/new-id.ts";
 import type { CredentialRow } from "../access.ts";
+import type { RefreshConfig } from "../credential-config.ts";
 import type { SecretOwner } from "../ports.ts";
 import { proxyError, reasonOf } from "../proxy-error.ts";
 import type { SecretDocument } from "../records.ts";
@@ -15,7 +16,7 @@ import type {
   Reply,
   StoredDocument,
 } from "./oauth-ports.ts";
-import { readTokenAnswer, readTokenError } from "./token-answer.ts";
+import { readTokenAnswer } from "./token-answer.ts";
 
 /** What renewals need. */
 export interface RenewalDeps extends AuditedDeps {
@@ -164,7 +165,7 @@ async function take(
   // 429 and 5xx say nothing about the tokens.
   if (reply.status === 429 || reply.status >= 500) return { kind: "unavailable", failure: "broken" };
   const tokens = reply.status === 200 ? readTokenAnswer(reply.body, deps.now()) : undefined;
-  if (!tokens) return { kind: "refused", error: readTokenError(reply.body), reply };
+  if (!tokens) return { kind: "refused", reply };
   const { refresh_token: oldRefresh, client_secret: clientSecret } = before.document;
   const document: SecretDocument = {
     secret: tokens.accessToken,
@@ -248,11 +249,7 @@ async function readOrAbandon(
   }
 }
 
-/** The client of a credential's settings. */
-export function clientOf(
-  refresh: { client_id: string; token_endpoint_auth: OauthClient["method"] },
-  clientSecret: string | undefined,
-): OauthClient {
+function clientOf(refresh: RefreshConfig, clientSecret: string | undefined): OauthClient {
   const { client_id: clientId, token_endpoint_auth: method } = refresh;
   return method === "none" || !clientSecret
     ? { clientId, method: "none" }

@@ -4,6 +4,7 @@ import type { SecretOwner, SecretReader } from "../ports.ts";
 import { proxyError, type Reason, reasonOf } from "../proxy-error.ts";
 import type { RenewalOutcome } from "./oauth-ports.ts";
 import { type RenewalDeps, type RenewalOwner, renewCredential } from "./renew-credential.ts";
+import { refusalMetadata } from "./token-answer.ts";
 
 /** Keeps OAuth credentials fresh for the doors. */
 export interface Renewals {
@@ -147,9 +148,7 @@ function leeway({ expires_at: expires, obtained_at: obtained }: CredentialConfig
 
 function renewalError(outcome: RenewalOutcome & { kind: "refused" | "unavailable" }) {
   if (outcome.kind === "refused") {
-    const { error, reply } = outcome;
-    const metadata = { upstream_status: String(reply.status), ...(error ? { oauth_error: error } : {}) };
-    return proxyError("CRED_REFRESH_FAILED", { metadata });
+    return proxyError("CRED_REFRESH_FAILED", { metadata: refusalMetadata(outcome.reply) });
   }
   if (outcome.failure === "vault") return proxyError("VAULT_UNAVAILABLE");
   const message = "the authorization server cannot be used now; nothing was sent to the MCP server";

@@ -1,6 +1,7 @@
 import { parseDestination } from "../canonical-url.ts";
+import type { TokenEndpointAuth } from "../credential-config.ts";
 import { proxyError } from "../proxy-error.ts";
-import type { ClientAuthMethod, Reply } from "./oauth-ports.ts";
+import type { Reply } from "./oauth-ports.ts";
 
 /** What the metadata of a protected resource says (RFC 9728). */
 export interface ResourceMetadata {
@@ -16,13 +17,13 @@ export interface ServerMetadata {
   tokenEndpoint: string;
   registrationEndpoint: string | undefined;
   scopes: string[];
-  authMethods: ClientAuthMethod[];
+  authMethods: TokenEndpointAuth[];
   hasPkce: boolean;
   /** It puts its name into the redirect (RFC 9207). */
   sendsIss: boolean;
 }
 
-const METHODS: readonly ClientAuthMethod[] = ["none", "client_secret_basic", "client_secret_post"];
+const METHODS: readonly TokenEndpointAuth[] = ["none", "client_secret_basic", "client_secret_post"];
 // RFC 3986 without what means something to a shell: such a URL is printed for a person, or given to a browser (case A050).
 const PLAIN_URL = /^https?:\/\/[A-Za-z0-9\-._~:/?#[\]@!*+,=&%]+$/;
 

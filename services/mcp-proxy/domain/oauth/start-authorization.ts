@@ -12,7 +12,7 @@ import { type Asker, openRequest, withoutSession } from "./audited-request.ts";
 import { type DiscoveryDeps, discoverServer, unreachable } from "./discover-server.ts";
 import type { AuthorizationStore, OauthClient, OauthExchanges } from "./oauth-ports.ts";
 import { jsonOf, lacking, type ServerMetadata } from "./server-metadata.ts";
-import { readTokenError } from "./token-answer.ts";
+import { refusalMetadata } from "./token-answer.ts";
 
 /** What authorizations need. */
 export interface AuthorizationDeps extends DiscoveryDeps {
@@ -149,9 +149,7 @@ async function register(
   const json = jsonOf(reply);
   const { client_id: clientId, client_secret: clientSecret, token_endpoint_auth_method: given } = json ?? {};
   if (typeof clientId !== "string" || !isSendable(clientId) || clientId.length > 1024) {
-    const error = readTokenError(reply.body);
-    const metadata = { upstream_status: String(reply.status), ...(error ? { oauth_error: error } : {}) };
-    throw proxyError("AUTHORIZATION_REFUSED", { metadata });
+    throw proxyError("AUTHORIZATION_REFUSED", { metadata: refusalMetadata(reply) });
   }
   if (typeof clientSecret !== "string" || clientSecret === "") return { clientId, method: "none" };
   if (!isSendable(clientSecret)) throw proxyError("AUTHORIZATION_REFUSED");

@@ -52,6 +52,12 @@ export function readTokenError(body: string): string {
   }
 }
 
+/** What an error may say of an answer that grants nothing: its status and that word. */
+export function refusalMetadata({ status, body }: { status: number; body: string }): Record<string, string> {
+  const error = readTokenError(body);
+  return { upstream_status: String(status), ...(error ? { oauth_error: error } : {}) };
+}
+
 type Fields = Record<string, unknown>;
 
 function isToken(value: unknown): value is string {
