@@ -1,15 +1,14 @@
 import { parseDestination } from "./canonical-url.ts";
+import { type FindBindingDeps, findBinding } from "./find-binding.ts";
 import type { Vaults } from "./manage-vaults.ts";
 import { proxyError } from "./proxy-error.ts";
-import type { BindingStore, VaultStore } from "./records.ts";
-import { type BindingFields, isMac, type RowMac } from "./row-mac.ts";
+import type { VaultStore } from "./records.ts";
+import { type BindingFields, isMac } from "./row-mac.ts";
 
 /** What binding needs. */
-export interface BindDeps {
-  bindings: BindingStore;
+export interface BindDeps extends FindBindingDeps {
   vaultStore: VaultStore;
   vaults: Vaults;
-  mac: RowMac;
 }
 
 /**
@@ -49,9 +48,7 @@ export async function bindSession(deps: BindDeps, asked: BindingFields): Promise
  * looked for in the same vaults as before.
  */
 export async function rebindSession(deps: BindDeps, asked: BindingFields): Promise<void> {
-  const before = await deps.bindings.find(asked.sessionId);
-  if (!before) throw proxyError("BINDING_NOT_FOUND", { metadata: { session_id: asked.sessionId } });
-  if (!isMac(before.mac, deps.mac.binding(before))) throw proxyError("ROW_TAMPERED");
+  const before = await findBinding(deps, asked.sessionId);
   const system = await deps.vaults.system(asked.workspaceId);
   const { sessionId, workspaceId, models, networking, gitRepositories } = asked;
   const vaultIds = [...asked.vaultIds, system.vaultId];

@@ -1,7 +1,8 @@
 import { newId } from "../../common/ids/new-id.ts";
+import { type FindBindingDeps, findBinding } from "./find-binding.ts";
 import { proxyError } from "./proxy-error.ts";
-import type { BindingStore, StoredBinding } from "./records.ts";
-import { isMac, type RowMac } from "./row-mac.ts";
+import type { StoredBinding } from "./records.ts";
+import type { TokenFields } from "./row-mac.ts";
 import { hashSessionToken, newSessionToken } from "./session-token.ts";
 
 /** A lease as the session service has it. */
@@ -12,12 +13,14 @@ export interface ConfirmedLease {
   owner: string;
 }
 
-/** What issuing needs. */
-export interface IssueDeps {
-  bindings: BindingStore;
-  mac: RowMac;
+/** What issuing a hand's token needs. */
+export interface HandIssueDeps extends FindBindingDeps {
   /** Asks the session service; undefined when it knows no such session. */
   getLease: (sessionId: string) => Promise<ConfirmedLease | undefined>;
+}
+
+/** What issuing a harness's token needs. */
+export interface IssueDeps extends HandIssueDeps {
   /** Told as soon as the asker is known to hold the session, beside the writing of the token. */
   onConfirmed: (binding: StoredBinding) => void;
 }
@@ -27,12 +30,7 @@ export async function issueToken(
   deps: IssueDeps,
   asked: { sessionId: string; epoch: bigint; audience: "harness"; spiffeId: string },
 ): Promise<{ token: string; tokenId: string }> {
-  const [lease, binding] = await Promise.all([
-    deps.getLease(asked.sessionId),
-    deps.bindings.find(asked.sessionId),
-  ]);
-  if (!binding) throw proxyError("BINDING_NOT_FOUND", { metadata: { session_id: asked.sessionId } });
-  if (!isMac(binding.mac, deps.mac.binding(binding))) throw proxyError("ROW_TAMPERED");
+  const { lease, binding } = await leaseAndBinding(deps, asked.sessionId);
   const isHolder =
     lease !== undefined &&
     asked.spiffeId !== "" &&
@@ -43,14 +41,7 @@ export async function issueToken(
     binding.ended === false && binding.lowestEpoch !== null && asked.epoch >= binding.lowestEpoch;
   if (!isHolder || !isOpen) throw proxyError("LEASE_NOT_CONFIRMED");
   deps.onConfirmed(binding);
-
-  const token = newSessionToken();
-  const tokenHash = hashSessionToken(token) as Buffer;
-  const tokenId = newId("tok");
-  const { sessionId, epoch, audience, spiffeId } = asked;
-  const row = { tokenHash, tokenId, sessionId, epoch, audience, spiffeId, handId: "" };
-  await deps.bindings.insertToken(row, deps.mac.token(row));
-  return { token, tokenId };
+  return issue(deps, { ...asked, handId: "" });
 }
 
 /**
@@ -58,23 +49,31 @@ export async function issueToken(
  * what the session service says. It is bound to that instance's certificate; no epoch ends it, the session's end does.
  */
 export async function issueHandToken(
-  deps: Omit<IssueDeps, "onConfirmed">,
+  deps: HandIssueDeps,
   asked: { sessionId: string; handId: string; spiffeId: string },
 ): Promise<{ token: string; tokenId: string }> {
-  const [lease, binding] = await Promise.all([
-    deps.getLease(asked.sessionId),
-    deps.bindings.find(asked.sessionId),
-  ]);
-  if (!binding) throw proxyError("BINDING_NOT_FOUND", { metadata: { session_id: asked.sessionId } });
-  if (!isMac(binding.mac, deps.mac.binding(binding))) throw proxyError("ROW_TAMPERED");
+  const { lease, binding } = await leaseAndBinding(deps, asked.sessionId);
   if (binding.ended !== false || binding.lowestEpoch === null) throw proxyError("SESSION_ENDED");
   const isKnown = lease !== undefined && lease.workspaceId === binding.workspaceId;
   if (!isKnown || asked.spiffeId === "" || asked.handId === "") throw proxyError("LEASE_NOT_CONFIRMED");
+  return issue(deps, { ...asked, epoch: 0n, audience: "hand" });
+}
 
+/** Asks both at once. That the session service cannot be asked is said before anything else. */
+async function leaseAndBinding(deps: HandIssueDeps, sessionId: string) {
+  const binding = findBinding(deps, sessionId);
+  binding.catch(() => {});
+  return { lease: await deps.getLease(sessionId), binding: await binding };
+}
+
+async function issue(
+  { bindings, mac }: HandIssueDeps,
+  { sessionId, epoch, audience, spiffeId, handId }: Omit<TokenFields, "tokenHash" | "tokenId">,
+) {
   const token = newSessionToken();
   const tokenHash = hashSessionToken(token) as Buffer;
   const tokenId = newId("tok");
-  const row = { ...asked, tokenHash, tokenId, epoch: 0n, audience: "hand" };
-  await deps.bindings.insertToken(row, deps.mac.token(row));
+  const row = { tokenHash, tokenId, sessionId, epoch, audience, spiffeId, handId };
+  await bindings.insertToken(row, mac.token(row));
   return { token, tokenId };
 }

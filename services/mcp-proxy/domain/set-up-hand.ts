@@ -1,13 +1,11 @@
 import type { CredentialRow } from "./access.ts";
+import { type FindBindingDeps, findBinding } from "./find-binding.ts";
 import type { PlaceholderOf } from "./placeholder.ts";
 import { proxyError } from "./proxy-error.ts";
-import type { BindingStore } from "./records.ts";
-import { isMac, type RowMac } from "./row-mac.ts";
+import { isMac } from "./row-mac.ts";
 
 /** What setting up a hand needs. */
-export interface HandSetupDeps {
-  bindings: BindingStore;
-  mac: RowMac;
+export interface HandSetupDeps extends FindBindingDeps {
   /** Active environment variables of a workspace's vaults, in the order of the vaults. */
   listVariables: (workspaceId: string, vaultIds: readonly string[]) => Promise<CredentialRow[]>;
   placeholderOf: PlaceholderOf;
@@ -25,9 +23,7 @@ export interface HandSetup {
 
 /** Says what a session's hands are given. Nothing of it is secret. */
 export async function setUpHand(deps: HandSetupDeps, sessionId: string): Promise<HandSetup> {
-  const binding = await deps.bindings.find(sessionId);
-  if (!binding) throw proxyError("BINDING_NOT_FOUND", { metadata: { session_id: sessionId } });
-  if (!isMac(binding.mac, deps.mac.binding(binding))) throw proxyError("ROW_TAMPERED");
+  const binding = await findBinding(deps, sessionId);
   if (binding.ended !== false) throw proxyError("SESSION_ENDED");
   const gitRewrites = new Map<string, string>();
   for (const { url } of binding.gitRepositories) {
