@@ -78,9 +78,7 @@ function decideOnTurn(state: SessionState): Action {
     const ending = decideOnAnswer(state, last, hasNewInput);
     if (ending) return ending;
   }
-  const { failedAttempt, failedAtModel } = state;
-  if (areAttemptsUsedUp({ attempts: failedAttempt, atModel: failedAtModel }))
-    return fail(state, "modelFailed");
+  if (areAttemptsUsedUp(state)) return fail(state, "modelFailed");
   if (isUsedUp(state.spending)) return idle(STOP.BUDGET_REACHED);
   if (state.requestsInTurn >= LIMITS.requestsInTurn) return fail(state, "turnLimit");
   const servers = [...(state.agent?.mcp.keys() ?? [])].filter(
@@ -88,7 +86,7 @@ function decideOnTurn(state: SessionState): Action {
   );
   if (servers.length > 0) return { type: "resolve_tools", servers };
   if (!contextOf(state)) return fail(state, "contextStrategyInvalid");
-  const attempt = failedAttempt + 1;
+  const attempt = state.failedAttempt + 1;
   const plan = planCompaction(state);
   if (plan === "limit") return fail(state, "compactionLimit");
   return plan ? { type: "compact", plan, attempt } : { type: "call_model", attempt };

@@ -1,5 +1,5 @@
 import type { Event, SpanModelRequestEnd, SpanModelRequestStart } from "../../gen/ganglion/types/v1/event.ts";
-import { isOfTheMesh } from "./mesh-failures.ts";
+import { countFailure } from "./mesh-failures.ts";
 import { PERMISSION, PURPOSE } from "./proto-values.ts";
 import type { Call, SessionState } from "./session-state.ts";
 import { costOf } from "./spending.ts";
@@ -52,10 +52,8 @@ export function endSpan(state: SessionState, end: SpanModelRequestEnd): void {
   addUsage(state, end);
   if (end.isError) {
     // A request that was stopped has not failed: it does not use up the budget of attempts.
-    if (end.errorReason !== "INTERRUPTED") {
-      state.failedAttempt = span.attempt;
-      if (!isOfTheMesh(end.errorReason)) state.failedAtModel += 1;
-    }
+    if (end.errorReason !== "INTERRUPTED")
+      Object.assign(state, countFailure(state, span.attempt, end.errorReason));
     if (end.errorReason === "MODEL_CONTEXT_EXCEEDED") noteTooLong(state, span.isCompaction);
     return;
   }

@@ -1,4 +1,5 @@
 import { LIMITS } from "./limits.ts";
+import type { SessionState } from "./session-state.ts";
 
 // Reasons of a model request that failed at the proxy or at what the proxy needs, so that nothing was asked. They say
 // nothing about the model, and the part comes back.
@@ -12,9 +13,12 @@ const REASONS: ReadonlySet<string> = new Set([
   "LOG_UNAVAILABLE",
 ]);
 
-/** True when a model request failed at a part of the mesh. */
-export function isOfTheMesh(reason: string): boolean {
-  return REASONS.has(reason);
+/** How often a step has failed. */
+type Failed = Pick<SessionState, "failedAttempt" | "failedAtModel">;
+
+/** The same once that attempt has failed as well. */
+export function countFailure({ failedAtModel }: Failed, attempt: number, reason: string): Failed {
+  return { failedAttempt: attempt, failedAtModel: failedAtModel + (REASONS.has(reason) ? 0 : 1) };
 }
 
 const SOON_ATTEMPTS = 20;
@@ -24,12 +28,12 @@ const SOON_STEP = 3;
  * Which step of the growing wait follows a failed attempt. A part of the mesh is mostly back within seconds, and a brain
  * that waits has no room for another session: for a while the wait grows no further than two seconds.
  */
-export function waitStep(reason: string, attempts: { attempts: number; atModel: number }): number {
-  if (!isOfTheMesh(reason)) return attempts.atModel;
-  return Math.max(Math.min(attempts.attempts, SOON_STEP), attempts.attempts - SOON_ATTEMPTS);
+export function waitStep(reason: string, { failedAttempt, failedAtModel }: Failed): number {
+  if (!REASONS.has(reason)) return failedAtModel;
+  return Math.max(Math.min(failedAttempt, SOON_STEP), failedAttempt - SOON_ATTEMPTS);
 }
 
 /** True when a step that failed so often is not tried again. */
-export function areAttemptsUsedUp({ attempts, atModel }: { attempts: number; atModel: number }): boolean {
-  return atModel >= LIMITS.modelAttempts || attempts >= LIMITS.attempts;
+export function areAttemptsUsedUp({ failedAttempt, failedAtModel }: Failed): boolean {
+  return failedAtModel >= LIMITS.modelAttempts || failedAttempt >= LIMITS.attempts;
 }

@@ -165,11 +165,11 @@ export interface SessionState {
   requestsInTurn: number;
   /** Leases since the session last got any further: brains die of it, or cannot go on with it. */
   fruitlessLeases: number;
-  /** What each new hand of the session gets a work tree of. */
-  repositories: readonly Repository[];
-  /** When the first of them was acquired, and the newest, by the log's clock; 0 = there is none. */
+  /** When the first of them was acquired, and the newest, by the log's clock; they mean nothing while there is none. */
   fruitlessFromMs: number;
   fruitlessToMs: number;
+  /** What each new hand of the session gets a work tree of. */
+  repositories: readonly Repository[];
   hand: KnownHand | null;
   handsProvisioned: number;
   /** Hosts that had a hand at any time: their journals may know a key. */
@@ -213,9 +213,9 @@ export function emptyState(): SessionState {
     pausedAnswers: 0,
     requestsInTurn: 0,
     fruitlessLeases: 0,
-    repositories: [],
     fruitlessFromMs: 0,
     fruitlessToMs: 0,
+    repositories: [],
     hand: null,
     handsProvisioned: 0,
     sandboxAddrs: new Set(),

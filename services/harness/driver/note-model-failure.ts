@@ -1,7 +1,7 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import { canCompact } from "../domain/context/plan-compaction.ts";
 import { FAILURES } from "../domain/failures.ts";
-import { areAttemptsUsedUp, isOfTheMesh, waitStep } from "../domain/mesh-failures.ts";
+import { areAttemptsUsedUp, countFailure, waitStep } from "../domain/mesh-failures.ts";
 import { RETRY, STOP } from "../domain/proto-values.ts";
 import { retryDelay } from "../domain/retry-delay.ts";
 import type { ModelError } from "../ports/model.ts";
@@ -41,8 +41,8 @@ export async function noteModelFailure(
   // Not the end of the turn: what stands in the window can be made less.
   const isTooLong = facts.reason === FAILURES.contextExceeded.reason;
   if (isTooLong && canCompact(state)) return ctx.log.append([end], ctx.traceparent);
-  const attempts = { attempts: attempt, atModel: state.failedAtModel + (isOfTheMesh(facts.reason) ? 0 : 1) };
-  if (!mayHelp || areAttemptsUsedUp(attempts)) {
+  const failed = countFailure(state, attempt, facts.reason);
+  if (!mayHelp || areAttemptsUsedUp(failed)) {
     // What was queued behind the turn goes with it; a request for a summary has consumed nothing, and would be made
     // again and again.
     const isLeft = state.openSpan?.isCompaction || state.queued.length > 0;
@@ -52,7 +52,7 @@ export async function noteModelFailure(
     for (let i = 0; i < 5 && !(await idleAtHead(ctx, STOP.RETRIES_EXHAUSTED)); i++);
     return;
   }
-  const delayMs = retryDelay(waitStep(facts.reason, attempts), facts.retryAfterMs, ctx.random());
+  const delayMs = retryDelay(waitStep(facts.reason, failed), facts.retryAfterMs, ctx.random());
   await ctx.log.append(
     [
       end,

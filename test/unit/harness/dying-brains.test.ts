@@ -72,7 +72,7 @@ describe("brains and other parts that die", () => {
 
   it("the wait for a part of the mesh stays short for a while, and grows when it is away for longer", () => {
     const steps = (reason: string) =>
-      [1, 2, 3, 10, 23, 24, 40].map((attempts) => waitStep(reason, { attempts, atModel: 2 }));
+      [1, 2, 3, 10, 23, 24, 40].map((failedAttempt) => waitStep(reason, { failedAttempt, failedAtModel: 2 }));
     assert.deepEqual(steps("VAULT_UNAVAILABLE"), [1, 2, 3, 3, 3, 4, 20]);
     assert.deepEqual(new Set(steps("MODEL_OVERLOADED")), new Set([2]));
   });
