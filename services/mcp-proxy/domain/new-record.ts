@@ -35,7 +35,7 @@ export interface NewRecord {
   response_bytes: number;
   call_key: string;
   redactions: number;
-  /** SHA-256 of the operator's policy that judged; empty where none is loaded. */
+  /** SHA-256 of the operator's policy that judged; empty where it was not asked. */
   policy_digest: string;
   /** Rule of the policy that decided. */
   rule_id: string;
