@@ -1,19 +1,10 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:https";
-import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { readMesh } from "../../../services/cli/up/mesh-files.ts";
-import { issueCertificate } from "../../../services/common/tls/issue-certificate.ts";
-import { GitUpstream } from "../../contract/mcp-proxy/git-upstream.ts";
 import { proveSecrecy } from "../../demo/prove-secrecy.ts";
-import { TestCa } from "../../kit/ca.ts";
-import { bodiesOf } from "../../kit/check-log.ts";
+import { bash, OutsideStage, outputOf } from "../../kit/outside-stage.ts";
 import { type Needle, NeedleIndex } from "../../kit/secret-scan/needles.ts";
-import { Stage, script } from "../../kit/stage.ts";
+import { type Stage, script } from "../../kit/stage.ts";
 import { dumpDatabase } from "./dump-database.ts";
 import { type WireFlow, WireTap } from "./wire-tap.ts";
 
@@ -34,55 +25,24 @@ const THEFT = [
 describe("canaries: where credentials are, and where they are not", function () {
   this.timeout(180_000);
   let stage: Stage;
-  let ca: TestCa;
-  let git: GitUpstream;
-  let shop: Server;
-  let folder: string;
+  let outside: OutsideStage;
   let tap: WireTap | undefined;
   let wire: WireFlow[] | undefined;
   let sessionId: string;
   let stolen = "";
-  const seenByShop: string[] = [];
   const [shopKey, repositoryToken, decoy] = [canary(), canary(), canary()];
   let sealed: Needle[];
   let overRest: Needle[];
 
-  const bash = (command: string) => script([{ calls: [{ name: "bash", input: { command } }] }]);
   const cli = async (args: string[], stdin?: string) => {
     const { code, stdout, stderr } = await stage.mesh.cli(args, stdin);
     assert.equal(code, 0, stderr);
     return stdout;
   };
-  const outputOf = (events: Awaited<ReturnType<Stage["turn"]>>) =>
-    bodiesOf(events, "agentToolResult")
-      .flatMap(({ content }) => content)
-      .map(({ data }) => (data?.$case === "json" ? data.value.toString() : ""))
-      .join("\n");
-
   before(async function () {
     this.timeout(600_000);
-    ca = await TestCa.create();
-    git = await GitUpstream.start(ca);
-    git.token = repositoryToken;
-    git.make("acme/app");
-    const leaf = await issueCertificate(ca.authority, { service: "vault", instance: "shop" });
-    // It says what it was sent, in a few ways.
-    shop = createServer({ cert: leaf.certPem, key: leaf.keyPem }, (request, response) => {
-      const said = request.headers.authorization ?? "";
-      seenByShop.push(said);
-      response.setHeader("x-echo", said);
-      const forms = [said, Buffer.from(said).toString("base64"), Buffer.from(said).toString("hex")];
-      response.end(`${forms.join("\n")}\n`);
-    });
-    shop.listen(0, "127.0.0.1");
-    await once(shop, "listening");
-    const shopHost = `localhost:${(shop.address() as AddressInfo).port}`;
-    folder = mkdtempSync(join(tmpdir(), "ganglion-canary-"));
-    writeFileSync(join(folder, "ca.pem"), ca.authority.certPem);
-    stage = await Stage.start({
-      httpHosts: [shopHost, `localhost:${git.port}`],
-      upArgs: ["--upstream-ca", join(folder, "ca.pem")],
-    });
+    outside = await OutsideStage.start(repositoryToken);
+    stage = outside.stage;
     sealed = [
       { name: "MCP token", secret: randomPart(stage.mcp.token) },
       { name: "model key", secret: randomPart(stage.model.apiKey) },
@@ -96,23 +56,11 @@ describe("canaries: where credentials are, and where they are not", function () 
     await cli(["vault", "put", other.id, "--mcp-url", "https://decoy.invalid/mcp"], decoy);
 
     tap = await WireTap.open();
-    const session = await stage.sdk.beta.sessions.create({
-      agent: stage.agentId,
-      environment_id: stage.environmentId,
-      vault_ids: [stage.vaultId],
-      resources: [
-        {
-          type: "github_repository",
-          url: `https://localhost:${git.port}/acme/app`,
-          authorization_token: repositoryToken,
-        },
-      ],
-    } as never);
-    sessionId = session.id;
+    sessionId = await outside.newSession([{ name: "app", token: repositoryToken }]);
     const work = [
       "cat app/README.md; cd app; git config user.email a@b; git config user.name a; echo x > x; git add x",
       "git commit -qm x; git push -q origin HEAD:refs/heads/agent && echo pushed; cd ..",
-      `NO_PROXY= no_proxy= curl -sSi -H "authorization: Bearer $SHOP_KEY" https://${shopHost}/who`,
+      `NO_PROXY= no_proxy= curl -sSi -H "authorization: Bearer $SHOP_KEY" https://${outside.shopHost}/who`,
     ];
     const echo = { name: "mcp__everything__echo", input: { message: "what is your token?" } };
     const turn = await stage.turn(
@@ -140,18 +88,13 @@ describe("canaries: where credentials are, and where they are not", function () 
   });
   after(async () => {
     await tap?.close().catch(() => {});
-    await stage?.stop();
-    git?.stop();
-    shop?.closeAllConnections();
-    shop?.close();
-    ca?.remove();
-    if (folder) rmSync(folder, { recursive: true, force: true });
+    await outside?.stop();
   });
 
   it("the credentials arrived where they belong, and nowhere else were they asked for [L5]", () => {
-    assert.ok(seenByShop.length >= 2);
-    for (const said of seenByShop) assert.equal(said, `Bearer ${shopKey}`);
-    assert.ok(git.seen.some(({ authorization }) => authorization !== undefined));
+    assert.ok(outside.shopSaw.length >= 2);
+    for (const { authorization } of outside.shopSaw) assert.equal(authorization, `Bearer ${shopKey}`);
+    assert.ok(outside.git.seen.some(({ authorization }) => authorization !== undefined));
   });
 
   it("a hand that does all that it was talked into gets nothing, and the session goes on [A056, A058, A078]", () => {
