@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { isIP } from "node:net";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { LineCounter, type Node, parseDocument, visit } from "yaml";
+import { sortedJson } from "../json/sorted-json.ts";
 import schema from "./policy.schema.json" with { type: "json" };
 import type { Policy, PolicyBound } from "./policy.ts";
 
@@ -69,10 +70,7 @@ export function readPolicy(text: string): ReadPolicy {
   }
   const problems = problemsOf(policy);
   if (problems.length > 0) throw new PolicyInvalid(problems.slice(0, MAX_PROBLEMS));
-  const digest = createHash("sha256")
-    .update(JSON.stringify(sorted(policy)))
-    .digest("hex");
-  return { policy, digest };
+  return { policy, digest: createHash("sha256").update(sortedJson(policy)).digest("hex") };
 }
 
 /** Every bound of a policy with the path by which reports name it. */
@@ -114,11 +112,4 @@ function problemsOf(policy: Policy): string[] {
     }
   }
   return problems;
-}
-
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== "object" || value === null) return value;
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner)]));
 }

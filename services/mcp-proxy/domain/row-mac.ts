@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
+import { sortedJson } from "../../common/json/sorted-json.ts";
 import type { CredentialConfig } from "./credential-config.ts";
 import type { GitGrant, Networking } from "./hand-rules.ts";
-import { sortedJson } from "./sorted-json.ts";
 
 /** The part of a binding that its MAC covers. */
 export interface BindingFields {

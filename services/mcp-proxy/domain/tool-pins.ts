@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { sortedJson } from "../../common/json/sorted-json.ts";
 
 /** What a pin covers of a tool: everything that the model or the proxy goes by. JSON as text. */
 export interface ToolDefinition {
@@ -38,12 +39,12 @@ export interface PinChange {
  * everything else does.
  */
 export function pinOf(tool: ToolDefinition): PinnedDefinition {
-  const definition = JSON.stringify({
-    annotations: canonical(tool.annotationsJson),
+  const definition = sortedJson({
+    annotations: parsed(tool.annotationsJson),
     description: tool.description,
-    input_schema: canonical(tool.inputSchemaJson),
+    input_schema: parsed(tool.inputSchemaJson),
     name: tool.name,
-    output_schema: canonical(tool.outputSchemaJson),
+    output_schema: parsed(tool.outputSchemaJson),
   });
   return { name: tool.name, definition, sha256: createHash("sha256").update(definition).digest() };
 }
@@ -54,14 +55,6 @@ export function pendingChange(pins: readonly ToolPin[]): PinChange | undefined {
   return pin && { toolName: pin.toolName, pinned: pin.sha256, seen: pin.seenSha256 as Buffer };
 }
 
-function canonical(json: string): unknown {
-  return json === "" ? null : sorted(JSON.parse(json));
-}
-
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== "object" || value === null) return value;
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  // fromEntries defines properties, so "__proto__" is a key like any other.
-  return Object.fromEntries(entries.map(([key, member]) => [key, sorted(member)]));
+function parsed(json: string): unknown {
+  return json === "" ? null : JSON.parse(json);
 }

@@ -1,4 +1,5 @@
 import { Violations } from "../../common/errors/violations.ts";
+import { sortedJson } from "../../common/json/sorted-json.ts";
 import type {
   CreateCredentialRequest,
   McpOAuth,
@@ -11,7 +12,6 @@ import type { CredentialConfig, CredentialKind } from "../domain/credential-conf
 import { isSecretName } from "../domain/credential-rules.ts";
 import type { CredentialRequest } from "../domain/manage-credentials.ts";
 import type { Sealed } from "../domain/records.ts";
-import { sortedJson } from "../domain/sorted-json.ts";
 import { readExpiry, readInjection, readNetworking, readRefresh, readScope, readUrl } from "./read-config.ts";
 import {
   checkCredentialId,

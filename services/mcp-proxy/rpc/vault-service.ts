@@ -1,6 +1,7 @@
 import { Violations } from "../../common/errors/violations.ts";
 import { type Implementation, implement, unary } from "../../common/grpc/handlers.ts";
 import type { Principal } from "../../common/grpc/principal.ts";
+import { sortedJson } from "../../common/json/sorted-json.ts";
 import { Role } from "../../gen/ganglion/types/v1/access.ts";
 import { type CreateVaultRequest, VaultServiceService } from "../../gen/ganglion/vault/v1/vault_service.ts";
 import { updateCredential } from "../domain/change-credential.ts";
@@ -16,7 +17,6 @@ import {
   deleteCredential,
   deleteVault,
 } from "../domain/retire-credentials.ts";
-import { sortedJson } from "../domain/sorted-json.ts";
 import { type CredentialValidator, validateCredential } from "../domain/validate-credential.ts";
 import { oauthMethods, whoIs } from "./oauth-methods.ts";
 import { readCreateCredential, readUpdateCredential } from "./read-credential.ts";

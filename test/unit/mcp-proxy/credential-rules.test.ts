@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { sortedJson } from "../../../services/common/json/sorted-json.ts";
 import { sealPurposes } from "../../../services/common/seal/seal-purposes.ts";
 import { mergePatch } from "../../../services/dev-vault/kv/merge-patch.ts";
 import {
@@ -9,7 +10,6 @@ import type { CredentialConfig } from "../../../services/mcp-proxy/domain/creden
 import { isAllowedHost, isSecretName } from "../../../services/mcp-proxy/domain/credential-rules.ts";
 import type { CredentialRecord } from "../../../services/mcp-proxy/domain/records.ts";
 import { createRowMac } from "../../../services/mcp-proxy/domain/row-mac.ts";
-import { sortedJson } from "../../../services/mcp-proxy/domain/sorted-json.ts";
 
 describe("the rules of credentials", () => {
   it("take host names, IPv4 addresses and the ends of names", () => {
