@@ -13,6 +13,8 @@ export const LIMITS = {
   pausedAnswers: 16,
   /** Model requests between two idles. */
   requestsInTurn: 500,
+  /** How often a journal is asked about a call that was refused. */
+  journalTries: 10,
   /**
    * Leases in a row that got the session no further, and the time between the first and the newest of them: where brains
    * die for other reasons many sessions lose a few in a row, and none of them is to blame.

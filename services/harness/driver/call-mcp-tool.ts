@@ -17,8 +17,8 @@ import { pause } from "./pause.ts";
 import { NOT_AUTHENTICATED } from "./resolve-tools.ts";
 import { unknown } from "./run-in-hand.ts";
 
-// The transport failed, so nobody said whether the proxy had begun; everything else comes from the proxy itself,
-// and its errors mean that the tool did not run.
+// The transport failed, so nobody said whether the proxy had begun; everything else comes from the proxy itself, which
+// did not run the tool when it was asked that time.
 const SILENT = new Set([
   "UNREACHABLE",
   "DEADLINE_EXCEEDED",
@@ -27,8 +27,6 @@ const SILENT = new Set([
   "UNKNOWN",
   "CLIENT_FAILURE",
 ]);
-/** How often a journal is asked about a call that was refused. */
-const JOURNAL_TRIES = 10;
 const PASSING = new Set([
   "VAULT_UNAVAILABLE",
   "AUDIT_UNAVAILABLE",
@@ -108,7 +106,7 @@ async function closeRefused(
   reason: string,
   signal: AbortSignal,
 ): Promise<NewEvent | undefined> {
-  const found = await lookUpMcpCall(ctx, call, signal, ctx.patience.retryMs * JOURNAL_TRIES, true);
+  const found = await lookUpMcpCall(ctx, call, signal, ctx.patience.retryMs * LIMITS.journalTries, true);
   if (signal.aborted) return undefined;
   if (found.kind === "known") return finishMcp(ctx, call, found.value, signal);
   if (found.kind === "never") return callResult(call, notRun(`The tool could not be called (${reason}).`));

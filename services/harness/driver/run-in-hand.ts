@@ -17,7 +17,8 @@ import { pause } from "./pause.ts";
 
 // The host says that the call was not even begun; the same key may be tried again.
 const NOTHING_RAN = new Set(["JOURNAL_UNAVAILABLE", "DRAINING", "LOG_UNAVAILABLE"]);
-// The host says that it will never begin the call.
+// The host says that it will never begin the call, as it said or would have said each time before. The same goes for a
+// hand that it does not have: it looks for the key in its journal first.
 const REFUSED = new Set(["INVALID_FIELD", "ROLE_NOT_ALLOWED", "KEY_REUSED"]);
 
 /**
@@ -71,7 +72,9 @@ export async function runInHand(
       const reason = reasonOf(error);
       if (reason === "HAND_NOT_FOUND") {
         await ctx.hand.markLost(hand.id, "not found at its host");
-        return mayHaveBegun ? afterHandLost(ctx, call, ref) : callResult(call, notRun(HAND_GONE));
+        return mayHaveBegun
+          ? closeByJournal(ctx, call, ref, { why: HAND_GONE, forMs: ctx.patience.callMs })
+          : callResult(call, notRun(HAND_GONE));
       }
       if (REFUSED.has(reason) && !mayHaveBegun) {
         return callResult(call, notRun(`The sandbox refused this call (${reason}).`));
@@ -80,12 +83,9 @@ export async function runInHand(
       if (performance.now() > until) {
         if (mayHaveBegun) return closeUnknown(ctx, call);
         // The channel asks again by itself what was lost: an attempt before the last one may have come through.
-        const known = await lookUpExecution(ctx, ref, { wait: false, forMs: ctx.patience.retryMs });
-        if (signal.aborted) return undefined;
-        if (known.kind === "known") return finish(ctx, call, known.value, signal);
-        return known.kind === "never"
-          ? callResult(call, notRun(`The sandbox cannot be used now (${reason}).`))
-          : closeUnknown(ctx, call);
+        const why = `The sandbox cannot be used now (${reason}).`;
+        const forMs = ctx.patience.retryMs * LIMITS.journalTries;
+        return closeByJournal(ctx, call, ref, { why, forMs });
       }
       await pause(ctx.patience.retryMs, signal);
     }
@@ -129,10 +129,17 @@ export function handResult(execution: HandExecution): CallResult {
 const HAND_GONE =
   "The hand is gone and its files with it, so this was not run. Call again to get a new hand.";
 
-async function afterHandLost(ctx: DriveContext, call: Call, ref: CallRef): Promise<NewEvent | undefined> {
-  const known = await lookUpExecution(ctx, ref, { wait: false });
+/** Closes a call as the journals know it, as not run only when none of them does. Undefined = stopped by the signal. */
+async function closeByJournal(
+  ctx: DriveContext,
+  call: Call,
+  ref: CallRef,
+  { why, forMs }: { why: string; forMs: number },
+): Promise<NewEvent | undefined> {
+  const known = await lookUpExecution(ctx, ref, { wait: false, forMs });
+  if (ref.signal.aborted) return undefined;
   if (known.kind === "known") return finish(ctx, call, known.value, ref.signal);
-  return known.kind === "never" ? callResult(call, notRun(HAND_GONE)) : closeUnknown(ctx, call);
+  return known.kind === "never" ? callResult(call, notRun(why)) : closeUnknown(ctx, call);
 }
 
 async function closeUnknown(ctx: DriveContext, call: Call): Promise<NewEvent> {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import { session, World, withBooks } from "./fakes/brain.ts";
-import { answer, bash } from "./fakes/scripted-parts.ts";
+import { answer, bash, EXECUTED } from "./fakes/scripted-parts.ts";
 
 /** A session whose brain died right after it had written down one call of an MCP tool. */
 async function deadInMcpCall(): Promise<{ world: World; key: string }> {
@@ -154,6 +154,28 @@ describe("effects [L4]", () => {
         world.log.all("agentMcpToolResult").map((result) => result.outcome),
         [outcome],
       );
+    });
+  }
+
+  for (const [what, knows, outcome] of [
+    ["ran", { kind: "known", value: { ...EXECUTED, output: "x" } }, 1],
+    ["cannot be asked about", undefined, 3],
+    ["runs", { kind: "running" }, 3],
+    ["never began", { kind: "never" }, 2],
+  ] as const) {
+    it(`asks the journals about a call that a hand's host refused: one that ${what} [B152]`, async () => {
+      const draining = new GanglionError({ code: "UNAVAILABLE", reason: "DRAINING", message: "goes down" });
+      const world = new World(session(), answer("tool_use", bash("a", "x")), answer("end_turn", "Done."));
+      world.hands.execute = async ({ key }) => {
+        if (knows) world.hands.journal.set(key, knows);
+        throw draining;
+      };
+      if (!knows) world.hands.lookUp = () => Promise.reject(draining);
+      await world.brain(0, { callMs: 20, retryMs: 5 }).end;
+      const [result, ...others] = world.log.all("agentToolResult");
+      assert.deepEqual([result?.outcome, others.length], [outcome, 0]);
+      // A host of which nobody knows what it did is not asked again.
+      assert.equal(world.log.all("ganglionHandLost").length, outcome === 3 ? 1 : 0);
     });
   }
 
