@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { verifyLog } from "../../../services/cli/audit/verify-log.ts";
 import { runCli } from "../../kit/mesh.ts";
-import { type Files, MUTATIONS, soundLog } from "./mutations.ts";
+import { FIRST_CHECKPOINT, type Files, MUTATIONS, soundLog } from "./mutations.ts";
 
 const PYTHON = fileURLToPath(new URL("verify_audit.py", import.meta.url));
 
@@ -21,6 +21,12 @@ function verdict({ lines, notes, keys, receipt }: Files): { code: number; text: 
   });
   const text = findings.list.map(({ kind, text: what }) => `${kind}: ${what}`).join("\n");
   return { code: findings.exitCode({ strict: true }), text };
+}
+
+/** A sound log without what its first checkpoint covers. */
+function anchored(): Files {
+  const { files } = soundLog();
+  return { ...files, lines: files.lines.slice(FIRST_CHECKPOINT) };
 }
 
 function write(folder: string, { lines, notes, keys, receipt }: Files): string {
@@ -44,9 +50,8 @@ describe("damaged audit logs", function () {
   let python: number[];
 
   before(() => {
-    const folders = [soundLog().files, ...damaged.map(({ files }) => files)].map((files, i) =>
-      write(join(folder, String(i)), files),
-    );
+    const all = [soundLog().files, anchored(), ...damaged.map(({ files }) => files)];
+    const folders = all.map((files, i) => write(join(folder, String(i)), files));
     const { stdout, stderr } = spawnSync("python3", [PYTHON, ...folders], { encoding: "utf8" });
     assert.equal(stderr, "");
     python = stdout.trim().split("\n").map(Number);
@@ -56,6 +61,11 @@ describe("damaged audit logs", function () {
   it("a sound one is sound for both verifiers", () => {
     assert.deepEqual(verdict(soundLog().files), { code: 0, text: "" });
     assert.equal(python[0], 0);
+  });
+
+  it("so is one that begins behind a checkpoint and continues it", () => {
+    assert.deepEqual(verdict(anchored()), { code: 0, text: "" });
+    assert.equal(python[1], 0);
   });
 
   it("there are at least thirty kinds of damage, of every exit code", () => {
@@ -72,7 +82,7 @@ describe("damaged audit logs", function () {
     it(`${name}: both verifiers say ${code} [A145]`, () => {
       const ours = verdict(files);
       assert.equal(ours.code, code, ours.text);
-      assert.equal(python[i + 1], code, "the second verifier");
+      assert.equal(python[i + 2], code, "the second verifier");
     });
   }
 

@@ -15,6 +15,9 @@ export interface Mutation {
   readonly apply: (files: Files, log: MadeLog) => void;
 }
 
+/** Size of the first checkpoint of `soundLog`. */
+export const FIRST_CHECKPOINT = 11;
+
 /** A sound log of two sessions with its checkpoints, keys and a receipt. */
 export function soundLog(): { files: Files; log: MadeLog } {
   const log = new MadeLog();
@@ -169,6 +172,16 @@ export const MUTATIONS: readonly Mutation[] = [
   // The beginning.
   { name: "the first record is dropped", code: 5, apply: (f) => void f.lines.splice(0, 1) },
   { name: "the first half is dropped", code: 5, apply: (f) => void f.lines.splice(0, 7) },
+  {
+    name: "what begins behind a checkpoint does not continue it",
+    code: 7,
+    apply: (f) => {
+      f.lines = f.lines.slice(FIRST_CHECKPOINT, FIRST_CHECKPOINT + 1);
+      put(f, 0, sealed({ ...recordAt(f, 0), prev: "f".repeat(64) }));
+      f.notes = f.notes.slice(0, 1);
+      f.receipt = "";
+    },
+  },
   // The end.
   { name: "the last record is dropped", code: 4, apply: (f) => void f.lines.pop() },
   { name: "the last third is dropped", code: 4, apply: (f) => void f.lines.splice(12) },
