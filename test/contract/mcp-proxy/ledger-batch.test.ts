@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import pg from "pg";
+import { createLedger } from "../../../services/mcp-proxy/audit/ledger.ts";
+import type { WrittenRow } from "../../../services/mcp-proxy/audit/written-row.ts";
+import { followChain, GENESIS } from "../../../services/mcp-proxy/domain/audit-chain.ts";
+import { blankRecord, type RecordKind } from "../../../services/mcp-proxy/domain/new-record.ts";
+import type { Guard } from "../../../services/mcp-proxy/domain/ports.ts";
+import { migrate } from "../../../services/mcp-proxy/store/migrate.ts";
+import { startTestPostgres, type TestPostgres } from "../../kit/postgres.ts";
+
+const GUARD: Guard = {
+  tokenHash: Buffer.alloc(32, 1),
+  tokenMac: Buffer.alloc(32, 2),
+  bindingMac: Buffer.alloc(32, 3),
+};
+
+describe("records that wait for the log's head together", function () {
+  this.timeout(60_000);
+  let postgres: TestPostgres;
+  let owner: pg.Client;
+  let pool: pg.Pool;
+
+  before(async () => {
+    postgres = await startTestPostgres();
+    await migrate(postgres.connection("ganglion_owner"));
+    owner = new pg.Client(postgres.connection("ganglion_owner"));
+    await owner.connect();
+    pool = new pg.Pool(postgres.connection("ganglion_proxy"));
+    const { tokenHash, tokenMac, bindingMac } = GUARD;
+    await owner.query(
+      "INSERT INTO proxy.bindings VALUES ('sesn_1', 'wrkspc_default', '{}', '[]', '{}', $1)",
+      [bindingMac],
+    );
+    await owner.query("SELECT proxy.raise_fence('sesn_1', 1, false)");
+    await owner.query(
+      `INSERT INTO proxy.tokens (token_hash, token_id, session_id, epoch, audience, spiffe_id, mac)
+       VALUES ($1, 'tok_1', 'sesn_1', 1, 'harness', 'x', $2)`,
+      [tokenHash, tokenMac],
+    );
+  });
+  after(async () => {
+    await pool?.end();
+    await owner?.end();
+    await postgres?.stop();
+  });
+
+  it("are each settled and kept for themselves: one that its guard refuses takes its dispatch with it, and no other's", async () => {
+    const batches: (readonly WrittenRow[])[] = [];
+    const keep = async (rows: readonly WrittenRow[]) => void batches.push(rows);
+    const ledger = createLedger(pool, { instance: "i", bootId: "b" }, { keep });
+    const record = (kind: RecordKind, id: string) => ({ ...blankRecord(kind, id), session_id: "sesn_1" });
+    const together = (id: string, guard: Guard) =>
+      ledger.writeTogether({ ...record("decision", id), effect: "allow" }, guard, record("dispatch", id));
+    const refused = { ...GUARD, tokenMac: Buffer.alloc(32) };
+
+    await owner.query("BEGIN; SELECT FROM proxy.audit_head FOR UPDATE");
+    // The first one waits for the head, the others for the first one.
+    const written = [
+      ledger.write(record("anomaly", "req_0")),
+      together("req_1", refused),
+      together("req_2", GUARD),
+      ledger.write({ ...record("decision", "req_3"), effect: "deny" }),
+      together("req_4", GUARD),
+      ledger.write({ ...record("decision", "req_5"), effect: "allow" }, refused),
+    ];
+    await owner.query("COMMIT");
+    const tampered = "ROW_TAMPERED";
+    const none = undefined;
+    assert.deepEqual(await Promise.all(written), [none, tampered, none, none, none, tampered]);
+
+    const { rows } = await owner.query(
+      "SELECT kind, request_id, proxy.audit_line(r) AS line FROM proxy.audit_records r ORDER BY sequence",
+    );
+    assert.deepEqual(
+      rows.map(({ kind, request_id: id }) => `${kind} ${id}`),
+      [
+        "anomaly req_0",
+        ...["decision req_2", "decision req_3", "decision req_4"],
+        ...["dispatch req_2", "dispatch req_4"],
+      ],
+    );
+    const lines = rows.map(({ line }) => line as string);
+    assert.equal(followChain(lines, { sequence: 0n, hash: GENESIS }).sequence, 6n);
+    assert.equal(batches.length, 2);
+    assert.deepEqual(
+      batches.flat().flatMap(({ line }) => line ?? []),
+      lines,
+    );
+    const open = await owner.query("SELECT request_id, is_dispatched FROM proxy.open_requests ORDER BY 1");
+    assert.deepEqual(open.rows, [
+      { request_id: "req_2", is_dispatched: true },
+      { request_id: "req_4", is_dispatched: true },
+    ]);
+  });
+});
