@@ -1,19 +1,16 @@
+import { purposesOf } from "../../common/seal/seal-purposes.ts";
 import { sealSecret } from "../../common/seal/seal-secret.ts";
 import { type Credential, TokenEndpointAuth } from "../../gen/ganglion/vault/v1/vault_service.ts";
 import type { Invocation } from "../commands/command.ts";
 import { CliError, EXIT } from "../terminal/exit-codes.ts";
 import { visible } from "../terminal/visible-text.ts";
 import type { Mesh } from "./connect-mesh.ts";
+import { tokenAuthOf } from "./credential-options.ts";
 import { isPlainUrl, openBrowser } from "./open-browser.ts";
 import { readSecret } from "./read-secret.ts";
 import { startRedirectListener } from "./redirect-listener.ts";
 
 const WAIT_MS = 590_000;
-const AUTHS: Record<string, TokenEndpointAuth> = {
-  none: TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_NONE,
-  client_secret_basic: TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_CLIENT_SECRET_BASIC,
-  client_secret_post: TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_CLIENT_SECRET_POST,
-};
 
 /**
  * connectAccount connects a person to an MCP server with OAuth. This process only shows the address and hands on what the
@@ -66,16 +63,15 @@ async function onlyVault(mesh: Mesh): Promise<string> {
 }
 
 async function clientOf(mesh: Mesh, vaultId: string, mcpServerUrl: string, options: Invocation["options"]) {
-  const { "client-id": clientId = "", "token-auth": auth = "none" } = options;
+  const { "client-id": clientId = "" } = options;
   const none = TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_UNSPECIFIED;
   if (clientId === "") return { clientId: "", tokenEndpointAuth: none, clientSecret: undefined };
-  const tokenEndpointAuth = AUTHS[String(auth)];
-  if (tokenEndpointAuth === undefined)
-    throw new CliError(`--token-auth is one of ${Object.keys(AUTHS).join(", ")}`, EXIT.usage);
+  const tokenEndpointAuth = tokenAuthOf(options);
   const known = { clientId: String(clientId), tokenEndpointAuth };
   if (tokenEndpointAuth === TokenEndpointAuth.TOKEN_ENDPOINT_AUTH_NONE)
     return { ...known, clientSecret: undefined };
   const key = await mesh.vaults.getSealingKey({});
-  const purpose = { vaultId, purpose: "mcp_oauth.client_secret", destination: mcpServerUrl } as const;
+  // Which token endpoint it is for is found out later: the server stands for it.
+  const { clientSecret: purpose } = purposesOf(vaultId, "mcp_oauth", mcpServerUrl, mcpServerUrl);
   return { ...known, clientSecret: await sealSecret(key, purpose, await readSecret("client secret")) };
 }

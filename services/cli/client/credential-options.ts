@@ -63,16 +63,20 @@ export function expiryOf(options: Options): Timestamp | undefined {
   return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
 }
 
+/** tokenAuthOf reads how a client shows at its token endpoint who it is. */
+export function tokenAuthOf(options: Options): TokenEndpointAuth {
+  const auth = ENDPOINT_AUTHS[String(options["token-auth"] ?? "none")];
+  if (auth === undefined) throw usage(`--token-auth is one of ${Object.keys(ENDPOINT_AUTHS).join(", ")}`);
+  return auth;
+}
+
 function refreshOf(options: Options): OAuthRefresh | undefined {
   const { "client-id": clientId, "token-endpoint": tokenEndpoint } = options;
   if (clientId === undefined && tokenEndpoint === undefined) return undefined;
   if (typeof clientId !== "string" || typeof tokenEndpoint !== "string") {
     throw usage("--client-id and --token-endpoint go together");
   }
-  const tokenEndpointAuth = ENDPOINT_AUTHS[String(options["token-auth"])];
-  if (tokenEndpointAuth === undefined) {
-    throw usage(`--token-auth is one of ${Object.keys(ENDPOINT_AUTHS).join(", ")}`);
-  }
+  const tokenEndpointAuth = tokenAuthOf(options);
   const scope = options.scope === undefined ? "" : String(options.scope);
   return { clientId, tokenEndpoint, tokenEndpointAuth, scope, resource: String(options.resource) };
 }

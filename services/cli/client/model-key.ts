@@ -1,4 +1,5 @@
 import type { MeshClient } from "../../common/grpc/create-client.ts";
+import { sealPurposes } from "../../common/seal/seal-purposes.ts";
 import { sealSecret } from "../../common/seal/seal-secret.ts";
 import type { Credential, VaultServiceService } from "../../gen/ganglion/vault/v1/vault_service.ts";
 
@@ -35,11 +36,8 @@ export async function storeModelKey(
   const before = (await storedModelKeys(client, options.workspaceId)).find(
     (credential) => trimSlash(modelUrlOf(credential)) === trimSlash(options.baseUrl),
   );
-  const purpose = {
-    vaultId,
-    purpose: "model_api_key",
-    destination: before ? modelUrlOf(before) : options.baseUrl,
-  };
+  const auth = { $case: "modelApiKey", value: { baseUrl: options.baseUrl } } as const;
+  const { secret: purpose } = sealPurposes(vaultId, before?.auth ?? auth);
   const secret = await sealSecret(await client.getSealingKey({}), purpose, options.secret);
   const { credential } = before
     ? await client.updateCredential({
@@ -57,7 +55,7 @@ export async function storeModelKey(
         vaultId,
         displayName: options.displayName,
         metadata: {},
-        auth: { $case: "modelApiKey", value: { baseUrl: options.baseUrl } },
+        auth,
         secret,
         refreshToken: undefined,
         clientSecret: undefined,

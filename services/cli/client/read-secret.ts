@@ -1,6 +1,6 @@
+import { MAX_SECRET_BYTES as MAX_BYTES } from "../../common/seal/secret-form.ts";
 import { CliError, EXIT } from "../terminal/exit-codes.ts";
 
-const MAX_BYTES = 65_536;
 const CTRL_C = "\u0003";
 const BACKSPACE = ["\u007f", "\b"];
 
@@ -9,7 +9,7 @@ const BACKSPACE = ["\u007f", "\b"];
  * a terminal it is typed without an echo.
  */
 export async function readSecret(prompt: string): Promise<string> {
-  const text = process.stdin.isTTY ? await type(prompt) : await readAll();
+  const text = process.stdin.isTTY ? await type(prompt) : await readAll(1);
   return checked(text.replace(/\r?\n$/, ""));
 }
 
@@ -34,20 +34,21 @@ export async function readSecrets(prompts: readonly string[]): Promise<string[]>
     for (const prompt of prompts) secrets.push(checked(await type(prompt)));
     return secrets;
   }
-  const lines = (await readAll()).replace(/\r?\n$/, "").split(/\r?\n/);
+  const lines = (await readAll(prompts.length)).replace(/\r?\n$/, "").split(/\r?\n/);
   if (lines.length !== prompts.length) {
     throw new CliError(`standard input must have ${prompts.length} lines: ${prompts.join(", ")}`, EXIT.data);
   }
   return lines.map(checked);
 }
 
-async function readAll(): Promise<string> {
+/** Reads so much that what is left out makes one of the secrets too long: none is cut short in silence. */
+async function readAll(secrets: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of process.stdin) {
     chunks.push(chunk as Buffer);
     size += (chunk as Buffer).length;
-    if (size > MAX_BYTES + 2) break;
+    if (size > secrets * (MAX_BYTES + 2)) break;
   }
   return Buffer.concat(chunks).toString("utf8");
 }

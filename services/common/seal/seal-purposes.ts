@@ -1,5 +1,5 @@
 import type { Credential } from "../../gen/ganglion/vault/v1/vault_service.ts";
-import type { SealPurpose } from "./seal-secret.ts";
+import type { SealPurpose } from "./seal-format.ts";
 
 /** What each secret of a credential is sealed for. */
 export interface SealPurposes {
@@ -14,16 +14,30 @@ export interface SealPurposes {
  * credential or, for a change, that of its record.
  */
 export function sealPurposes(vaultId: string, auth: NonNullable<Credential["auth"]>): SealPurposes {
-  const [purpose, destination] = keyOf(auth);
-  const endpoint = auth.$case === "mcpOauth" ? (auth.value.refresh?.tokenEndpoint ?? "") : "";
+  const endpoint = auth.$case === "mcpOauth" ? auth.value.refresh?.tokenEndpoint : undefined;
+  return purposesOf(vaultId, ...keyOf(auth), endpoint);
+}
+
+/** purposesOf says the same of a credential that is known by kind, by what it is for, and by its token endpoint if it has one. */
+export function purposesOf(
+  vaultId: string,
+  kind: string,
+  destination: string,
+  tokenEndpoint = "",
+): SealPurposes {
+  const atEndpoint = (field: string) => ({
+    vaultId,
+    purpose: `mcp_oauth.${field}`,
+    destination: tokenEndpoint,
+  });
   return {
-    secret: { vaultId, purpose, destination },
-    refreshToken: { vaultId, purpose: "mcp_oauth.refresh_token", destination: endpoint },
-    clientSecret: { vaultId, purpose: "mcp_oauth.client_secret", destination: endpoint },
+    secret: { vaultId, purpose: kind, destination },
+    refreshToken: atEndpoint("refresh_token"),
+    clientSecret: atEndpoint("client_secret"),
   };
 }
 
-function keyOf(auth: NonNullable<Credential["auth"]>): [purpose: string, destination: string] {
+function keyOf(auth: NonNullable<Credential["auth"]>): [kind: string, destination: string] {
   switch (auth.$case) {
     case "staticBearer":
       return ["static_bearer", auth.value.mcpServerUrl];

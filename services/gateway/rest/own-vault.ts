@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { newId } from "../../common/ids/new-id.ts";
 import { sealPurposes } from "../../common/seal/seal-purposes.ts";
 import { sealSecret } from "../../common/seal/seal-secret.ts";
 import type { RepositoryToken } from "../domain/repositories-from-json.ts";
@@ -24,7 +24,7 @@ export async function makeOwnVault(
     for (const { url, token } of tokens) {
       const auth = { $case: "staticBearer" as const, value: { mcpServerUrl: url } };
       const secret = await sealSecret(key, sealPurposes(vaultId, auth).secret, token);
-      const named = { requestId: randomUUID(), vaultId, displayName: "", metadata: {}, auth };
+      const named = { requestId: newId("req"), vaultId, displayName: "", metadata: {}, auth };
       await vaults.createCredential(
         { ...named, secret, refreshToken: undefined, clientSecret: undefined },
         call,

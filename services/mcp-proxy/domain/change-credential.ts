@@ -1,18 +1,15 @@
 import type { CredentialConfig, CredentialNetworking } from "./credential-config.ts";
 import { type CredentialDeps, findCredential, missing, openVault } from "./manage-credentials.ts";
 import type { Confinement } from "./manage-vaults.ts";
-import { openSecret } from "./open-secret.ts";
+import { openSecrets, type SealedSecrets } from "./open-secret.ts";
 import { proxyError } from "./proxy-error.ts";
-import type { CredentialRecord, RecordChange, Sealed, SecretDocument } from "./records.ts";
+import type { CredentialRecord, RecordChange, SecretDocument } from "./records.ts";
 import { isMac } from "./row-mac.ts";
 
 /** What to change of a credential; what is absent stays. */
-export interface CredentialChange extends RecordChange {
+export interface CredentialChange extends RecordChange, SealedSecrets {
   vaultId: string;
   credentialId: string;
-  secret?: Sealed;
-  refreshToken?: Sealed;
-  clientSecret?: Sealed;
   /** Settings, of the credential's own kind. */
   auth?: OAuthChange | EnvironmentChange;
 }
@@ -117,22 +114,10 @@ function refuseUnfit({ mac }: CredentialDeps, row: CredentialRecord, change: Cre
 async function openFields(
   { seal }: CredentialDeps,
   row: CredentialRecord,
-  { vaultId, secret, refreshToken, clientSecret, auth }: CredentialChange,
+  change: CredentialChange,
 ): Promise<Partial<SecretDocument>> {
-  const fields: Partial<SecretDocument> = {};
-  const destination = row.config.refresh?.token_endpoint ?? "";
-  if (secret) {
-    const purpose = { vaultId, purpose: row.kind, destination: row.url || row.secretName };
-    fields.secret = await openSecret(seal, secret, purpose, "secret");
-  }
-  if (refreshToken) {
-    const purpose = { vaultId, purpose: "mcp_oauth.refresh_token", destination };
-    fields.refresh_token = await openSecret(seal, refreshToken, purpose, "refresh_token");
-  }
-  if (clientSecret) {
-    const purpose = { vaultId, purpose: "mcp_oauth.client_secret", destination };
-    fields.client_secret = await openSecret(seal, clientSecret, purpose, "client_secret");
-  }
+  const fields = await openSecrets(seal, { ...row, statedKey: row.url || row.secretName }, change);
+  const { auth } = change;
   if (auth?.kind === "mcp_oauth" && auth.expiresAt !== undefined) fields.expires_at = auth.expiresAt;
   return fields;
 }

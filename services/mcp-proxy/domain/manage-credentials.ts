@@ -1,7 +1,7 @@
 import { newId } from "../../common/ids/new-id.ts";
 import { MAX_ACTIVE } from "./credential-rules.ts";
 import type { Confinement, Vaults } from "./manage-vaults.ts";
-import { openSecret } from "./open-secret.ts";
+import { openSecrets } from "./open-secret.ts";
 import { proxyError, type Reason } from "./proxy-error.ts";
 import type {
   CredentialRecord,
@@ -44,7 +44,9 @@ export async function createCredential(
 ): Promise<CredentialRecord> {
   const vault = await openVault(deps, request.vaultId, who);
   if (request.kind === "model_api_key" && !vault.isSystem) throw wrongVault(who);
-  return storeCredential(deps, vault, { ...request, document: await openDocument(deps.seal, request) });
+  const document = (await openSecrets(deps.seal, request, request)) as SecretDocument;
+  if (request.config.expires_at !== undefined) document.expires_at = request.config.expires_at;
+  return storeCredential(deps, vault, { ...request, document });
 }
 
 /** A credential whose secrets are known already. */
@@ -110,23 +112,6 @@ export async function findCredential(
 /** The error for a credential that is not there, or not for the caller. */
 export function missing(credentialId: string) {
   return proxyError("CREDENTIAL_NOT_FOUND", { metadata: { credential_id: credentialId } });
-}
-
-async function openDocument(seal: SealOpener, request: CredentialRequest): Promise<SecretDocument> {
-  const { vaultId, kind, statedKey, config, refreshToken, clientSecret } = request;
-  const purpose = { vaultId, purpose: kind, destination: statedKey };
-  const document: SecretDocument = { secret: await openSecret(seal, request.secret, purpose, "secret") };
-  const destination = config.refresh?.token_endpoint ?? "";
-  if (refreshToken) {
-    const forRefresh = { vaultId, purpose: "mcp_oauth.refresh_token", destination };
-    document.refresh_token = await openSecret(seal, refreshToken, forRefresh, "refresh_token");
-  }
-  if (clientSecret) {
-    const forClient = { vaultId, purpose: "mcp_oauth.client_secret", destination };
-    document.client_secret = await openSecret(seal, clientSecret, forClient, "client_secret");
-  }
-  if (config.expires_at !== undefined) document.expires_at = config.expires_at;
-  return document;
 }
 
 function wrongVault({ workspaceId }: Confinement) {

@@ -1,3 +1,4 @@
+import type { SealPurpose } from "../../common/seal/seal-format.ts";
 import type { CredentialRow } from "./access.ts";
 import type { CredentialConfig, CredentialKind } from "./credential-config.ts";
 import type { BindingFields, TokenFields } from "./row-mac.ts";
@@ -180,15 +181,6 @@ export interface Sealed {
   keyId: string;
   enc: Uint8Array;
   ciphertext: Uint8Array;
-}
-
-/** What a secret was sealed for; one sealed for anything else does not open. */
-export interface SealPurpose {
-  vaultId: string;
-  /** The credential's kind, or "mcp_oauth." and the field. */
-  purpose: string;
-  /** Server, token endpoint or variable, as the one who sealed it wrote it. */
-  destination: string;
 }
 
 /** Opens sealed secrets. */

@@ -1,9 +1,9 @@
+import { isSendable } from "../../common/seal/secret-form.ts";
 import type { CredentialRow } from "../domain/access.ts";
 import type { DocumentStore, StoredDocument } from "../domain/oauth/oauth-ports.ts";
 import type { SecretOwner } from "../domain/ports.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import type { SecretDocument } from "../domain/records.ts";
-import { isSendable } from "../domain/sendable.ts";
 import { credentialPath } from "./credential-path.ts";
 import type { SessionTokens } from "./session-tokens.ts";
 import type { VaultClient } from "./vault-client.ts";

@@ -1,7 +1,7 @@
+import { isSendable } from "../../common/seal/secret-form.ts";
 import type { CredentialRow } from "../domain/access.ts";
 import type { Secret, SecretOwner, SecretReader } from "../domain/ports.ts";
 import { proxyError } from "../domain/proxy-error.ts";
-import { isSendable } from "../domain/sendable.ts";
 import { credentialPath } from "./credential-path.ts";
 import type { SessionTokens } from "./session-tokens.ts";
 import type { VaultClient } from "./vault-client.ts";

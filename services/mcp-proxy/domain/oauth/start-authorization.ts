@@ -1,4 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
+import { purposesOf } from "../../../common/seal/seal-purposes.ts";
+import { isSendable } from "../../../common/seal/secret-form.ts";
 import { parseDestination } from "../canonical-url.ts";
 import type { TokenEndpointAuth } from "../credential-config.ts";
 import { type CredentialDeps, openVault } from "../manage-credentials.ts";
@@ -7,7 +9,6 @@ import { openSecret } from "../open-secret.ts";
 import { proxyError } from "../proxy-error.ts";
 import type { Sealed } from "../records.ts";
 import type { RowBox } from "../row-box.ts";
-import { isSendable } from "../sendable.ts";
 import { type Asker, openRequest, withoutSession } from "./audited-request.ts";
 import { type DiscoveryDeps, discoverServer, unreachable } from "./discover-server.ts";
 import type { AuthorizationStore, OauthClient, OauthExchanges } from "./oauth-ports.ts";
@@ -117,7 +118,8 @@ async function clientFor(
   const { client, vaultId, statedUrl } = request;
   if (!client) return register(deps, request, server, asker);
   if (!client.clientSecret) return { clientId: client.clientId, method: "none" };
-  const purpose = { vaultId, purpose: "mcp_oauth.client_secret", destination: statedUrl };
+  // The token endpoint is not known yet to whoever seals it: the server stands for it.
+  const { clientSecret: purpose } = purposesOf(vaultId, "mcp_oauth", statedUrl, statedUrl);
   const { seal } = deps.credentials;
   const clientSecret = await openSecret(seal, client.clientSecret, purpose, "client_secret");
   return { clientId: client.clientId, method: client.method, clientSecret };

@@ -1,4 +1,4 @@
-import { isSendable, MIN_SECRET_BYTES } from "../sendable.ts";
+import { isSendable } from "../../../common/seal/secret-form.ts";
 
 /** What a token endpoint granted. */
 export interface GrantedTokens {
@@ -11,6 +11,8 @@ export interface GrantedTokens {
   scope?: string;
 }
 
+/** Least length of a token that a token endpoint may give out: a shorter one is none. */
+const MIN_TOKEN_BYTES = 8;
 const MAX_LIFE_S = 10 * 365 * 86_400;
 
 /**
@@ -61,5 +63,5 @@ export function refusalMetadata({ status, body }: { status: number; body: string
 type Fields = Record<string, unknown>;
 
 function isToken(value: unknown): value is string {
-  return typeof value === "string" && value.length >= MIN_SECRET_BYTES && isSendable(value);
+  return typeof value === "string" && value.length >= MIN_TOKEN_BYTES && isSendable(value);
 }
