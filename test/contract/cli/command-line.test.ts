@@ -29,6 +29,7 @@ describe("the command line without a mesh", function () {
       "mcp",
       "vault",
       "policy",
+      "audit",
       "certs",
       "doctor",
     ]) {
