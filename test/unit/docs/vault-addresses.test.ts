@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 
 const SERVICES = new URL("../../../services/", import.meta.url);
 /** Who may know where Vault is: its one user, the development vault itself, and what sets it up and starts it. */
-const MAY_KNOW = /^(mcp-proxy\/|dev-vault\/|cli\/(up|client|commands)\/)/;
+const MAY_KNOW =
+  /^(mcp-proxy\/|dev-vault\/|cli\/up\/|cli\/client\/bootstrap-vault\.ts$|cli\/commands\/up\.ts$)/;
 /** Words that only somebody writes who dials Vault or logs in to it. */
 const KNOWS = /VAULT_ADDR|VAULT_TOKEN|X-Vault-Token|x-vault-token|node-vault|role_id|secret_id/;
 
