@@ -17,6 +17,7 @@ const PARTIAL: Hello = { kind: "partial" };
 export function readClientHello(bytes: Buffer): Hello {
   const parts: Buffer[] = [];
   let have = 0;
+  let need = Number.POSITIVE_INFINITY;
   let at = 0;
   for (;;) {
     if (bytes.length > at && bytes[at] !== HANDSHAKE) return INVALID;
@@ -27,11 +28,12 @@ export function readClientHello(bytes: Buffer): Hello {
     const fragment = bytes.subarray(at + 5, at + 5 + length);
     parts.push(fragment);
     have += fragment.length;
-    const message = Buffer.concat(parts, have);
-    if (message.length > 0 && message[0] !== CLIENT_HELLO) return INVALID;
-    if (message.length >= 4 && have >= 4 + message.readUIntBE(1, 3)) {
-      return readBody(message.subarray(4, 4 + message.readUIntBE(1, 3)));
+    if (at === 0 && have > 0 && fragment[0] !== CLIENT_HELLO) return INVALID;
+    if (have >= 4 && need > MAX_BYTES) {
+      need = 4 + Buffer.concat(parts, have).readUIntBE(1, 3);
+      if (need > MAX_BYTES) return INVALID;
     }
+    if (have >= need) return readBody(Buffer.concat(parts, have).subarray(4, need));
     if (fragment.length < length) return bytes.length > MAX_BYTES ? INVALID : PARTIAL;
     at += 5 + length;
   }
