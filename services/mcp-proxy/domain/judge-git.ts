@@ -23,13 +23,12 @@ export interface GitRoute {
 
 /** Addresses for which a credential of a repository may be stored: the repository's own, then its host's. */
 export function credentialUrls({ host, path }: Pick<GitQuestion, "host" | "path">): string[] {
-  return ["https", "http"].flatMap((scheme) => {
-    const base = `${scheme}://${host}${path.replace(/\.git$/, "")}`;
-    const origin = parseDestination(`${scheme}://${host}/`)?.url;
-    return [base, `${base}.git`, ...(origin ? [origin] : [])].flatMap(
-      (url) => parseDestination(url)?.url ?? [],
-    );
-  });
+  const urls = ["https", "http"].map((scheme) => `${scheme}://${host}${path.replace(/\.git$/, "")}`);
+  return urls.filter((url) => URL.canParse(url)).flatMap(credentialUrlsOf);
+}
+
+function credentialUrlsOf(url: string): string[] {
+  return [url, `${url}.git`, new URL(url).origin].flatMap((text) => parseDestination(text)?.url ?? []);
 }
 
 /** Finds the grant for a repository and judges the operation; throws the proxyError of a denial. */
@@ -51,7 +50,7 @@ export function judgeGit(question: GitQuestion, access: AccessRow, policy: Desti
   const reason = judgeDestination(destination, policy);
   if (reason) throw proxyError(reason);
   const bearers = access.credentials.filter(({ kind }) => kind === "static_bearer");
-  const credential = [grant.url, `${grant.url}.git`, parseDestination(new URL(grant.url).origin)?.url]
+  const credential = credentialUrlsOf(grant.url)
     .map((wanted) => bearers.find((row) => row.url === wanted))
     .find((row) => row !== undefined);
   return { grant, destination, credential };
