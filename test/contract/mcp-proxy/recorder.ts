@@ -1,0 +1,61 @@
+import { once } from "node:events";
+import { createServer as createHttpServer, type RequestListener } from "node:http";
+import { createServer as createHttpsServer } from "node:https";
+import type { AddressInfo, Server } from "node:net";
+import { issueCertificate } from "../../../services/common/tls/issue-certificate.ts";
+import type { TestCa } from "../../kit/ca.ts";
+
+/** A request as an upstream saw it. */
+export interface SeenRequest {
+  method: string;
+  url: string;
+  headers: Record<string, string | string[] | undefined>;
+  rawHeaders: string[];
+  body: Buffer;
+}
+
+/** An upstream that notes what it sees, and how many connections it got. */
+export class Recorder {
+  readonly seen: SeenRequest[] = [];
+  connections = 0;
+  readonly port: number;
+  /** Serves what the test wants; the body has been read. */
+  listener: RequestListener = (_request, response) => void response.end("hello");
+  readonly #server: Server;
+
+  private constructor(server: Server, port: number) {
+    this.#server = server;
+    this.port = port;
+    server.on("connection", () => {
+      this.connections += 1;
+    });
+  }
+
+  /** Starts one on 127.0.0.1; with an authority it speaks TLS, as localhost and 127.0.0.1. */
+  static async start(ca?: TestCa): Promise<Recorder> {
+    const it: { recorder?: Recorder } = {};
+    const listener: RequestListener = (request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("error", () => {});
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        const { method = "", url = "", headers, rawHeaders } = request;
+        it.recorder?.seen.push({ method, url, headers, rawHeaders, body: Buffer.concat(chunks) });
+        it.recorder?.listener(request, response);
+      });
+    };
+    const leaf = ca && (await issueCertificate(ca.authority, { service: "vault", instance: "upstream" }));
+    const server = leaf
+      ? createHttpsServer({ cert: leaf.certPem, key: leaf.keyPem }, listener)
+      : createHttpServer(listener);
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    it.recorder = new Recorder(server, (server.address() as AddressInfo).port);
+    return it.recorder;
+  }
+
+  stop(): void {
+    this.#server.close();
+    (this.#server as ReturnType<typeof createHttpServer>).closeAllConnections();
+  }
+}
