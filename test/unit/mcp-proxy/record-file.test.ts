@@ -10,6 +10,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate as immediate } from "node:timers/promises";
 import { type OpenAppendFile, openAppendFile } from "../../../services/mcp-proxy/audit/append-file.ts";
 import { createRecordFile } from "../../../services/mcp-proxy/audit/record-file.ts";
 
@@ -97,14 +98,15 @@ describe("the audit file outside of the database", () => {
     this.timeout(20_000);
     let stuck: PromiseWithResolvers<void> | undefined;
     let opened = 0;
+    let last: Promise<void> | undefined;
     const sink = open({
       timeoutMs: 1000,
       openFile: async (...args) => {
         opened += 1;
         const file = await openAppendFile(...args);
-        const append = async (text: string) => {
-          await stuck?.promise;
-          await file.append(text);
+        const append = (text: string) => {
+          last = (stuck?.promise ?? Promise.resolve()).then(() => file.append(text));
+          return last;
         };
         return { ...file, append };
       },
@@ -118,15 +120,11 @@ describe("the audit file outside of the database", () => {
       await assert.rejects(write(sink, stored.length + 1), /does not answer/);
       if (outcome === "written") stuck.resolve();
       else stuck.reject(new Error("gone"));
-      await stuck.promise.catch(() => {});
       stuck = undefined;
-      // Whoever comes next makes up for it, as soon as the write that hung is over.
-      const isTaken = () =>
-        write(sink, stored.length + 1).then(
-          () => true,
-          () => false,
-        );
-      while (!(await isTaken())) await new Promise((resolve) => setTimeout(resolve, 5));
+      await last?.catch(() => {});
+      // Whoever comes once the write that hung is over makes up for it.
+      await immediate();
+      await write(sink, stored.length + 1);
       assert.deepEqual(
         written().toSorted((a, b) => a - b),
         stored,
