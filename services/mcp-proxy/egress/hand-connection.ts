@@ -1,6 +1,8 @@
+import type { EventEmitter } from "node:events";
 import type { Duplex } from "node:stream";
 import type { LiveSessions } from "../domain/live-sessions.ts";
 import { proxyError, type Reason } from "../domain/proxy-error.ts";
+import { UpstreamFailure } from "../upstream/upstream-failure.ts";
 
 /** What was cut is given this long to write its outcome and to say why. */
 const GRACE_MS = 500;
@@ -39,12 +41,18 @@ export class HandConnection {
     return this.#running.size === 0;
   }
 
-  /** Begins something that a cut ends; call `end` when it is over. */
-  begin(): { abort: AbortController; end: () => void } {
+  /** Begins something that a cut ends, and that is over when `asker` closes; call `end` when it is done. */
+  begin(asker: EventEmitter): { signal: AbortSignal; end: () => void } {
     const abort = new AbortController();
+    const onClose = () => abort.abort(new UpstreamFailure("cancelled"));
+    asker.once("close", onClose);
     this.#running.add(abort);
     if (this.#cutBecause) abort.abort(proxyError(this.#cutBecause));
-    return { abort, end: () => void this.#running.delete(abort) };
+    const end = () => {
+      asker.off("close", onClose);
+      this.#running.delete(abort);
+    };
+    return { signal: abort.signal, end };
   }
 
   /** Ends what runs, then the connection. */

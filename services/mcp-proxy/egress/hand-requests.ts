@@ -3,10 +3,8 @@ import type { Duplex } from "node:stream";
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type { Logger } from "../../common/log/create-logger.ts";
 import type { Destination } from "../domain/canonical-url.ts";
-import { endingOf, openPassage } from "../domain/passage.ts";
 import { proxyError, type Reason } from "../domain/proxy-error.ts";
-import { UpstreamFailure } from "../upstream/upstream-failure.ts";
-import { explainFailure } from "./explain-failure.ts";
+import { explainToHand } from "./explain-to-hand.ts";
 import { type GitDoorDeps, passGit } from "./git/pass-git.ts";
 import type { HandConnection } from "./hand-connection.ts";
 import { intercept } from "./intercept.ts";
@@ -16,6 +14,7 @@ import { type PassDeps, passRequest } from "./pass-request.ts";
 import { readAbsolute, readAuthority, readOrigin } from "./read-target.ts";
 import { refuseRequest, refuseSocket } from "./refuse-hand.ts";
 import type { SessionAuthorities } from "./session-authority.ts";
+import { writeDenial } from "./write-denial.ts";
 
 /** What serving hands needs. */
 export interface HandDeps extends PassDeps, GitDoorDeps {
@@ -50,13 +49,19 @@ export function createHandServer(deps: HandDeps): HandServer {
     if (!GanglionError.is(error)) deps.log.error({ err: error }, "egress door failed");
   };
 
-  const serve = (door: string, connection: HandConnection, response: ServerResponse, work: Promise<void>) => {
+  const serve = (
+    door: string,
+    connection: HandConnection,
+    response: ServerResponse,
+    work: () => Promise<void>,
+  ) => {
+    if (deps.isDraining()) return refuseRequest(response, proxyError("DRAINING"));
     const startedAt = performance.now();
     response.once("close", () => {
       const outcome = { status: response.statusCode, is_complete: response.writableFinished };
       note(deps.log, door, connection, startedAt, outcome);
     });
-    work.catch((error: unknown) => {
+    work().catch((error: unknown) => {
       fail(error);
       refuseRequest(response, error);
     });
@@ -66,21 +71,17 @@ export function createHandServer(deps: HandDeps): HandServer {
     const known = inside.get(request.socket);
     if (!known) return void response.destroy();
     const target = readOrigin(request, known.destination);
-    serve(
-      "egress",
-      known.connection,
-      response,
-      passRequest(deps, { request, response, ...known, ...target }),
-    );
+    const work = () => passRequest(deps, { request, response, ...known, ...target });
+    serve("egress", known.connection, response, work);
   });
   const front = makeServer((request, response) => {
     const connection = outer.get(request.socket);
     if (!connection) return void response.destroy();
-    if (deps.isDraining()) return refuseRequest(response, proxyError("DRAINING"));
     const isGit = request.url?.startsWith("/git/") === true;
-    const work = isGit
-      ? passGit(deps, { request, response, connection })
-      : passRequest(deps, { request, response, connection, ...readAbsolute(request) });
+    const work = () =>
+      isGit
+        ? passGit(deps, { request, response, connection })
+        : passRequest(deps, { request, response, connection, ...readAbsolute(request) });
     serve(isGit ? "git" : "egress", connection, response, work);
   });
 
@@ -99,10 +100,7 @@ export function createHandServer(deps: HandDeps): HandServer {
   const openWay = async (request: IncomingMessage, socket: Duplex, connection: HandConnection) => {
     const { destination, problem } = readAuthority(request);
     const startedAt = performance.now();
-    const { abort, end } = connection.begin();
-    const { signal } = abort;
-    const onClose = () => abort.abort(new UpstreamFailure("cancelled"));
-    socket.once("close", onClose);
+    const { signal, end } = connection.begin(socket);
     let egress: Egress | undefined;
     try {
       const target = `CONNECT ${request.url}`;
@@ -122,11 +120,10 @@ export function createHandServer(deps: HandDeps): HandServer {
       inside.set(plain, { connection, destination });
       inner.emit("connection", plain);
     } catch (error) {
-      const known = explainFailure(error, signal);
-      await egress?.finish({ reason: endingOf(known) }).catch(() => {});
-      throw known;
+      const { told, ending } = explainToHand(error, signal);
+      await egress?.finish({ reason: ending }).catch(() => {});
+      throw told;
     } finally {
-      socket.off("close", onClose);
       end();
       note(deps.log, "connect", connection, startedAt, {});
     }
@@ -136,9 +133,14 @@ export function createHandServer(deps: HandDeps): HandServer {
   const onUnread = (error: NodeJS.ErrnoException, socket: Duplex) => {
     const connection = outer.get(socket) ?? inside.get(socket)?.connection;
     if (!connection || !error.code?.startsWith("HPE_")) return void socket.destroy();
-    denyUnread(deps, connection, proxyError(UNREAD[error.code] ?? "HEADER_FORBIDDEN")).then(
+    const { token, caller } = connection;
+    const problem = proxyError(UNREAD[error.code] ?? "HEADER_FORBIDDEN");
+    writeDenial(deps, { token, caller, target: "unreadable request" }, problem).then(
       (told) => refuseSocket(socket, told),
-      fail,
+      (failure: unknown) => {
+        fail(failure);
+        refuseSocket(socket, failure);
+      },
     );
   };
   front.on("clientError", onUnread);
@@ -176,24 +178,4 @@ function makeServer(listener: (request: IncomingMessage, response: ServerRespons
   // It never listens itself, and watches the time that heads take only from this event on.
   server.emit("listening");
   return server;
-}
-
-/** Writes the denial of something that could not be read as a request; answers what the hand is told. */
-async function denyUnread(deps: HandDeps, connection: HandConnection, problem: Error): Promise<unknown> {
-  try {
-    await openPassage(deps, {
-      token: connection.token,
-      caller: connection.caller,
-      audience: "hand",
-      operation: "egress",
-      target: "unreadable request",
-      lookup: { kinds: [], urls: [], mcpServerName: "" },
-      choose: () => {
-        throw problem;
-      },
-    });
-  } catch (error) {
-    return error;
-  }
-  return problem;
 }

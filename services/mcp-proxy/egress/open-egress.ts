@@ -1,5 +1,5 @@
 import type { Destination } from "../domain/canonical-url.ts";
-import type { DestinationPolicy, ResolvedAddress } from "../domain/destination-policy.ts";
+import type { DestinationPolicy } from "../domain/destination-policy.ts";
 import {
   judgeHandDestination,
   judgeOwnCredentials,
@@ -8,9 +8,10 @@ import {
 } from "../domain/judge-egress.ts";
 import { endingOf, openPassage, type Passage, type PassageDeps } from "../domain/passage.ts";
 import type { PlaceholderOf } from "../domain/placeholder.ts";
-import { proxyError, reasonOf } from "../domain/proxy-error.ts";
+import { proxyError } from "../domain/proxy-error.ts";
 import type { Resolver } from "../upstream/resolver.ts";
 import type { HandConnection } from "./hand-connection.ts";
+import { createLookUp, type LookUp } from "./look-up.ts";
 
 /** What judging a hand's request needs. */
 export interface EgressRules extends PassageDeps {
@@ -36,28 +37,16 @@ export interface AskedEgress {
 export interface Egress {
   passages: readonly Passage[];
   variables: readonly Variable[];
-  /** The one address that may be dialled; throws when the name has none. */
-  address(): ResolvedAddress;
+  lookUp: LookUp;
   /** Writes the outcomes; the first one carries sizes and status. */
   finish(ending: Parameters<Passage["finish"]>[0]): Promise<void>;
 }
 
-/** Judges a hand's request to the outside and writes the decision. The name is resolved once, as part of it (A033). */
+/** Judges a hand's request to the outside and writes the decision. */
 export async function openEgress(rules: EgressRules, asked: AskedEgress): Promise<Egress> {
   const { connection, target, destination, problem, rawHeaders, takesCredentials } = asked;
   let variables: readonly Variable[] = [];
-  let address: ResolvedAddress | undefined;
-  let failure: unknown;
-  const resolve = async () => {
-    if (address || failure) return;
-    try {
-      address = await rules.resolve(destination);
-    } catch (error) {
-      // A name without an address is no denial: the request was allowed and came to nothing.
-      if (reasonOf(error) !== "UPSTREAM_UNREACHABLE") throw error;
-      failure = error;
-    }
-  };
+  const lookUp = createLookUp(rules.resolve);
   const ask = (credentialId?: string) =>
     openPassage(rules, {
       token: connection.token,
@@ -73,7 +62,7 @@ export async function openEgress(rules: EgressRules, asked: AskedEgress): Promis
         within({ door: "egress", destination });
         const now = variablesFor(destination, access, rules);
         judgeOwnCredentials(rawHeaders, now);
-        await resolve();
+        await lookUp.resolve(destination);
         if (credentialId === undefined) variables = now;
         const wanted =
           credentialId === undefined
@@ -97,13 +86,5 @@ export async function openEgress(rules: EgressRules, asked: AskedEgress): Promis
     await finish({ reason: endingOf(error) });
     throw error;
   }
-  return {
-    passages,
-    variables,
-    address: () => {
-      if (!address) throw failure;
-      return address;
-    },
-    finish,
-  };
+  return { passages, variables, lookUp, finish };
 }

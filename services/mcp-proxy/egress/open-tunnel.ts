@@ -32,7 +32,8 @@ export interface Tunnel {
  * said must be a TLS greeting for the very host that was asked for; before that nothing leaves.
  */
 export async function openTunnel({ socket, destination, egress, signal, accept }: Tunnel): Promise<void> {
-  const upstream = await dial(egress.address(), destination.port, signal);
+  const address = egress.lookUp.address();
+  const upstream = await dial(address, destination.port, signal);
   const onAbort = () => {
     upstream.destroy();
     socket.destroy();
@@ -45,7 +46,7 @@ export async function openTunnel({ socket, destination, egress, signal, accept }
     const hello = await readHello(socket, destination.host, signal);
     const requestBytes = hello.length;
     const [passage] = egress.passages;
-    await passage?.dispatch({ peerAddress: egress.address().address, requestBytes });
+    await passage?.dispatch({ peerAddress: address.address, requestBytes });
     signal.throwIfAborted();
     upstream.write(hello);
     // Whoever closes it then: that is how tunnels end.

@@ -1,11 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Destination } from "../domain/canonical-url.ts";
-import { endingOf } from "../domain/passage.ts";
 import type { Secret } from "../domain/ports.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import type { UpstreamPools } from "../upstream/pools.ts";
-import { UpstreamFailure } from "../upstream/upstream-failure.ts";
-import { explainFailure, isGone } from "./explain-failure.ts";
+import { explainToHand } from "./explain-to-hand.ts";
 import type { HandConnection } from "./hand-connection.ts";
 import { type Egress, type EgressRules, openEgress } from "./open-egress.ts";
 import { outwardBody, outwardHeaders } from "./outward-request.ts";
@@ -32,9 +30,7 @@ export interface HandRequest {
 /** Judges one request of a hand, passes it on with its placeholders replaced, and its answer back without the secrets. */
 export async function passRequest(deps: PassDeps, asked: HandRequest): Promise<void> {
   const { request, response, connection, destination, path } = asked;
-  const { abort, end } = connection.begin();
-  const onClose = () => abort.abort(new UpstreamFailure("cancelled"));
-  response.once("close", onClose);
+  const { signal, end } = connection.begin(response);
   let egress: Egress | undefined;
   try {
     egress = await openEgress(deps, {
@@ -45,15 +41,13 @@ export async function passRequest(deps: PassDeps, asked: HandRequest): Promise<v
       rawHeaders: request.rawHeaders,
       takesCredentials: true,
     });
-    await passOn(deps.pools, asked, egress, abort.signal);
+    await passOn(deps.pools, asked, egress, signal);
   } catch (error) {
-    const known = explainFailure(error, abort.signal);
-    const reason = isGone(abort.signal) ? "cancelled" : endingOf(known);
+    const { told, ending } = explainToHand(error, signal);
     // Without its outcome the request is closed by a recovery record; the hand hears of its own failure.
-    await egress?.finish({ reason }).catch(() => {});
-    refuseRequest(response, known);
+    await egress?.finish({ reason: ending }).catch(() => {});
+    refuseRequest(response, told);
   } finally {
-    response.off("close", onClose);
     end();
   }
 }
@@ -62,7 +56,7 @@ async function passOn(pools: UpstreamPools, asked: HandRequest, egress: Egress, 
   const { request, response, destination, path } = asked;
   const { passages, variables } = egress;
   const secrets = await readSecrets(egress);
-  const address = egress.address();
+  const address = egress.lookUp.address();
   const sent = variables.map((variable, i) => ({ ...variable, value: secrets[i]?.value ?? "" }));
   const headers = outwardHeaders(request, sent);
   const body = await outwardBody(request, sent);

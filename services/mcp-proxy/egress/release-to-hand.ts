@@ -1,10 +1,9 @@
-import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { isMintedToken } from "../domain/minted-token.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import { createRedactors, type Redacted, redactText } from "../domain/redact-all.ts";
-import { toFailure } from "../upstream/exchange.ts";
 import { UpstreamFailure } from "../upstream/upstream-failure.ts";
+import { createHandWriter } from "./hand-writer.ts";
 import { readableBody } from "./readable-body.ts";
 import type { OutwardAnswer } from "./send-outward.ts";
 
@@ -41,8 +40,8 @@ const NOT_PASSED = new Set([
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
- * Passes an answer on while it comes, without the secrets. Its last piece is held until the outcome is written: an answer
- * that ends well is one that the log knows of. Redirects are answers like any other; nobody here follows them.
+ * Passes an answer on while it comes, without the secrets; it ends when its outcome is written. Redirects are answers like
+ * any other; nobody here follows them.
  */
 export async function releaseToHand(release: HandRelease): Promise<void> {
   const { answer, response, secrets, signal } = release;
@@ -50,14 +49,10 @@ export async function releaseToHand(release: HandRelease): Promise<void> {
   const redactor = createRedactors(secrets);
   const clean = cleanHeaders(answer, secrets);
   const counters = { status, responseBytes: 0, redactions: clean.redactions };
-  let last: Buffer = Buffer.alloc(0);
-  const write = async (bytes: Buffer) => {
-    if (bytes.length === 0) return;
-    const before = last;
-    last = bytes;
-    if (before.length > 0 && !response.write(before)) await once(response, "drain", { signal });
-  };
-  const body = withHeldHead(readableBody(answer, secrets.length > 0), answer, secrets.length > 0);
+  const isSearched = secrets.length > 0;
+  const isCounted = clean.headers["content-length"] !== undefined;
+  const writer = createHandWriter(response, { isCounted, signal });
+  const body = withHeldHead(readableBody(answer, { isSearched, signal }), answer, isSearched);
   let isBegun = false;
   try {
     for await (const chunk of body) {
@@ -66,21 +61,17 @@ export async function releaseToHand(release: HandRelease): Promise<void> {
       if (counters.responseBytes > MAX_ANSWER_BYTES) throw new UpstreamFailure("too_large", status);
       if (!isBegun) response.writeHead(status, clean.headers).flushHeaders();
       isBegun = true;
-      await write(redactor.push(chunk));
+      await writer.write(redactor.push(chunk));
     }
-    await write(redactor.flush());
+    await writer.write(redactor.flush());
   } catch (error) {
     answer.body.destroy();
-    throw error instanceof UpstreamFailure ? error : known(error, signal);
+    throw error;
   }
   counters.redactions += redactor.count;
   await release.finish({ reason: "ok", ...counters });
   if (!isBegun) response.writeHead(status, clean.headers);
-  response.end(last);
-}
-
-function known(error: unknown, signal: AbortSignal): unknown {
-  return (error as { reason?: unknown }).reason === undefined ? toFailure(error, signal) : error;
+  writer.end();
 }
 
 /** Holds the beginning of a JSON answer back until it is clear that the answer is no new credential (case A066). */

@@ -5,12 +5,12 @@ import { peerOf } from "../../common/tls/https-server.ts";
 import type { TlsBundle } from "../../common/tls/tls-bundle.ts";
 import { judgeAccess } from "../domain/access.ts";
 import type { LiveSessions } from "../domain/live-sessions.ts";
-import { openPassage } from "../domain/passage.ts";
 import { proxyError, type Reason } from "../domain/proxy-error.ts";
 import { hashSessionToken } from "../domain/session-token.ts";
 import { HandConnection } from "./hand-connection.ts";
 import { createHandServer, type HandDeps } from "./hand-requests.ts";
 import { readPreamble } from "./read-preamble.ts";
+import { writeDenial } from "./write-denial.ts";
 
 /** An egress door that takes connections. */
 export interface RunningEgressDoor {
@@ -106,7 +106,7 @@ async function admit(
   const { reason, sessionId } = await judgeToken(deps, token, peer.uri);
   // The end of its session is told to the hand, at each request.
   if (reason && reason !== "SESSION_ENDED") {
-    await deny(deps, token, peer.uri, reason);
+    await writeDenial(deps, { token, caller: peer.uri, target: "connection" }, proxyError(reason));
     socket.destroy();
     return;
   }
@@ -124,15 +124,4 @@ async function judgeToken(
   const row = tokenHash && (await access.find({ ...NO_LOOKUP, tokenHash }));
   if (!row) return { reason: "TOKEN_INVALID" };
   return { reason: judgeAccess(row, { audience: "hand", spiffeId }, mac), sessionId: row.sessionId };
-}
-
-/** Writes the denial; where the same question now has another answer, that one. */
-async function deny(deps: EgressDoorDeps, token: string | undefined, caller: string, reason: Reason) {
-  const asked = { token, caller, audience: "hand" as const, operation: "egress", target: "connection" };
-  const choose = () => {
-    throw proxyError(reason);
-  };
-  await openPassage(deps, { ...asked, lookup: NO_LOOKUP, choose }).catch((error: unknown) => {
-    if (!(error instanceof Error) || (error as { reason?: unknown }).reason === undefined) throw error;
-  });
 }

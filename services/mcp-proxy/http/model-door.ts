@@ -7,9 +7,10 @@ import { chooseModel, type ModelUpstream } from "../domain/choose-model.ts";
 import type { ResolvedAddress } from "../domain/destination-policy.ts";
 import { judgeModelRequest, type ModelRequest } from "../domain/judge-model-request.ts";
 import type { LiveSessions } from "../domain/live-sessions.ts";
-import { endingOf, openPassage, type Passage, type PassageDeps } from "../domain/passage.ts";
+import { openPassage, type Passage, type PassageDeps } from "../domain/passage.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import { exchange } from "../upstream/exchange.ts";
+import { explainFailure } from "../upstream/explain-failure.ts";
 import type { UpstreamPools } from "../upstream/pools.ts";
 import type { Resolver } from "../upstream/resolver.ts";
 import { UpstreamFailure } from "../upstream/upstream-failure.ts";
@@ -174,27 +175,14 @@ async function forward(
     const marks = { "ganglion-model-upstream": upstream.name, "ganglion-request-id": requestId };
     await releaseAnswer({ answer, response, passage, secret: secret.value, marks, signal: abort.signal });
   } catch (error) {
-    const known = explain(error, abort.signal);
-    await passage.finish({ reason: isGone(abort.signal) ? "cancelled" : endingOf(known) });
+    const { told, ending } = explainFailure(error, abort.signal);
+    await passage.finish({ reason: ending });
     if (response.headersSent) response.destroy();
-    else sendError(response, known);
+    else sendError(response, told);
   } finally {
     response.off("close", onClose);
     unregister();
   }
-}
-
-function isGone({ reason }: AbortSignal): boolean {
-  return reason instanceof UpstreamFailure && reason.kind === "cancelled";
-}
-
-/** What a failure before the answer's head means to the caller. */
-function explain(error: unknown, signal: AbortSignal): unknown {
-  if (signal.aborted && !(signal.reason instanceof UpstreamFailure)) return signal.reason;
-  if (!(error instanceof UpstreamFailure)) return error;
-  if (error.kind === "unreachable") return proxyError("UPSTREAM_UNREACHABLE");
-  if (error.kind === "timeout") return proxyError("UPSTREAM_TIMEOUT");
-  return proxyError("UPSTREAM_MALFORMED");
 }
 
 function refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "node:http";
-import type { DestinationPolicy, ResolvedAddress } from "../../domain/destination-policy.ts";
+import type { DestinationPolicy } from "../../domain/destination-policy.ts";
 import { credentialUrls, type GitRoute, judgeGit } from "../../domain/judge-git.ts";
 import { openPassage, type Passage, type PassageDeps } from "../../domain/passage.ts";
-import { reasonOf } from "../../domain/proxy-error.ts";
 import type { Resolver } from "../../upstream/resolver.ts";
 import type { HandConnection } from "../hand-connection.ts";
+import { createLookUp, type LookUp } from "../look-up.ts";
 import type { GitTarget } from "./read-git-target.ts";
 import type { PushCommands } from "./receive-commands.ts";
 
@@ -26,8 +26,7 @@ export interface ReadGit {
 export interface GitWay {
   passage: Passage;
   route: GitRoute;
-  /** The one address that may be dialled; throws when the name has none. */
-  address(): ResolvedAddress;
+  lookUp: LookUp;
 }
 
 /** Judges a request at the git door and writes the decision. */
@@ -39,8 +38,7 @@ export async function openGit(
   const operation = target.service === "git-upload-pack" ? ("fetch" as const) : ("push" as const);
   const question = { host: target.host, path: target.path, operation, refs: commands?.refs ?? [] };
   let route: GitRoute | undefined;
-  let address: ResolvedAddress | undefined;
-  let failure: unknown;
+  const lookUp = createLookUp(deps.resolve);
   const passage = await openPassage(deps, {
     token: connection.token,
     caller: connection.caller,
@@ -55,21 +53,10 @@ export async function openGit(
       if (problem) throw problem;
       route = judgeGit(question, access, deps.policy);
       ask({ door: "git", destination: route.destination, operation, refs: question.refs });
-      address = await deps.resolve(route.destination).catch((error: unknown) => {
-        if (reasonOf(error) !== "UPSTREAM_UNREACHABLE") throw error;
-        failure = error;
-        return undefined;
-      });
+      await lookUp.resolve(route.destination);
       const { destination, credential } = route;
       return { destination, ...(credential ? { credential } : {}) };
     },
   });
-  return {
-    passage,
-    route: route as GitRoute,
-    address: () => {
-      if (!address) throw failure;
-      return address;
-    },
-  };
+  return { passage, route: route as GitRoute, lookUp };
 }

@@ -1,13 +1,12 @@
-import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { GanglionError } from "../../../common/errors/ganglion-error.ts";
-import { endingOf } from "../../domain/passage.ts";
 import { proxyError, reasonOf } from "../../domain/proxy-error.ts";
 import type { UpstreamPools } from "../../upstream/pools.ts";
 import { UpstreamFailure } from "../../upstream/upstream-failure.ts";
-import { explainFailure, isGone } from "../explain-failure.ts";
+import { explainToHand } from "../explain-to-hand.ts";
 import type { HandConnection } from "../hand-connection.ts";
+import { createHandWriter } from "../hand-writer.ts";
 import { readableBody } from "../readable-body.ts";
 import { refuseRequest } from "../refuse-hand.ts";
 import { sendOutward } from "../send-outward.ts";
@@ -38,10 +37,7 @@ const MAX_PUSHED_BYTES = 4 * 2 ** 30;
 /** Judges one request of git's smart HTTP and passes it on with the repository's credential. */
 export async function passGit(deps: GitDoorDeps, asked: GitRequest): Promise<void> {
   const { request, response, connection } = asked;
-  const { abort, end } = connection.begin();
-  const { signal } = abort;
-  const onClose = () => abort.abort(new UpstreamFailure("cancelled"));
-  response.once("close", onClose);
+  const { signal, end } = connection.begin(response);
   let target = NOWHERE;
   let commands: PushCommands | undefined;
   let problem: unknown;
@@ -59,28 +55,26 @@ export async function passGit(deps: GitDoorDeps, asked: GitRequest): Promise<voi
     way = await openGit(deps, asked, { target, commands, problem });
     await passOn(deps, way, asked, { target, commands, signal });
   } catch (error) {
-    const known = explainFailure(error, signal);
-    const reason = isGone(signal) ? "cancelled" : endingOf(known);
-    await way?.passage.finish({ reason }).catch(() => {});
-    if (commands && reasonOf(known) === "REF_NOT_ALLOWED") {
-      const { metadata } = known as GanglionError;
+    const { told, ending } = explainToHand(error, signal);
+    await way?.passage.finish({ reason: ending }).catch(() => {});
+    if (commands && reasonOf(told) === "REF_NOT_ALLOWED") {
+      const { metadata } = told as GanglionError;
       await refusePush(response, commands, new Set(metadata.refs?.split(" ")));
-    } else refuseRequest(response, known);
+    } else refuseRequest(response, told);
   } finally {
-    response.off("close", onClose);
     end();
   }
 }
 
 async function passOn(
   deps: GitDoorDeps,
-  { passage, route, address: addressOf }: GitWay,
+  { passage, route, lookUp }: GitWay,
   { request, response }: GitRequest,
   { target, commands, signal }: ReadGit & { signal: AbortSignal },
 ): Promise<void> {
   const { destination, credential } = route;
   const secret = await passage.secret();
-  const address = addressOf();
+  const address = lookUp.address();
   const stated = Number(request.headers["content-length"] ?? 0);
   const most = commands ? MAX_PUSHED_BYTES : MAX_ASKED_BYTES;
   if (stated > most) throw proxyError("MESSAGE_TOO_LARGE");
@@ -103,20 +97,18 @@ async function passOn(
   const counters = { status: answer.status, responseBytes: 0, redactions: 0 };
   const secrets = secret ? [{ value: secret.value, label: credential?.credentialId ?? "" }] : [];
   const form = target.isAdvertisement ? "advertisement" : commands ? "receive-pack" : "upload-pack";
-  const clean = cleanGitAnswer(counted(readableBody(answer, true), counters), form, secrets, counters);
+  const body = counted(readableBody(answer, { isSearched: true, signal }), counters);
+  const clean = cleanGitAnswer(body, form, secrets, counters);
   response.writeHead(200, { "content-type": contentType, "cache-control": "no-cache" });
-  let last: Buffer = Buffer.alloc(0);
+  const writer = createHandWriter(response, { isCounted: false, signal });
   try {
     for await (const bytes of clean) {
       signal.throwIfAborted();
-      const before = last;
-      last = bytes;
-      if (before.length > 0 && !response.write(before)) await once(response, "drain", { signal });
+      await writer.write(bytes);
     }
   } finally {
     answer.body.destroy();
   }
-  // The end is held until the log knows of it.
   await passage.finish({ reason: "ok", ...counters });
-  response.end(last);
+  writer.end();
 }
