@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -29,6 +29,15 @@ function anchored(): Files {
   return { ...files, lines: files.lines.slice(FIRST_CHECKPOINT) };
 }
 
+/** The example of docs/AUDIT_FORMAT.md. */
+function documented(): Files {
+  const text = readFileSync(new URL("../../../docs/AUDIT_FORMAT.md", import.meta.url), "utf8");
+  const [, lines = "", notes = "", keys = ""] = [
+    ...text.slice(text.indexOf("## Example")).matchAll(/```(?:json|text)\n(.*?)```/gs),
+  ].map(([, block = ""]) => block);
+  return { lines: lines.trimEnd().split("\n"), notes: [notes.slice(0, -1)], keys, receipt: "" };
+}
+
 function write(folder: string, { lines, notes, keys, receipt }: Files): string {
   mkdirSync(folder);
   writeFileSync(join(folder, "records.jsonl"), lines.map((line) => `${line}\n`).join(""));
@@ -50,7 +59,7 @@ describe("damaged audit logs", function () {
   let python: number[];
 
   before(() => {
-    const all = [soundLog().files, anchored(), ...damaged.map(({ files }) => files)];
+    const all = [soundLog().files, anchored(), documented(), ...damaged.map(({ files }) => files)];
     const folders = all.map((files, i) => write(join(folder, String(i)), files));
     const { stdout, stderr } = spawnSync("python3", [PYTHON, ...folders], { encoding: "utf8" });
     assert.equal(stderr, "");
@@ -68,6 +77,11 @@ describe("damaged audit logs", function () {
     assert.equal(python[1], 0);
   });
 
+  it("and so is the example of the format's document", () => {
+    assert.deepEqual(verdict(documented()), { code: 0, text: "" });
+    assert.equal(python[2], 0);
+  });
+
   it("there are at least thirty kinds of damage, of every exit code", () => {
     assert.ok(MUTATIONS.length >= 30);
     assert.equal(new Set(MUTATIONS.map(({ name }) => name)).size, MUTATIONS.length);
@@ -82,7 +96,7 @@ describe("damaged audit logs", function () {
     it(`${name}: both verifiers say ${code} [A145]`, () => {
       const ours = verdict(files);
       assert.equal(ours.code, code, ours.text);
-      assert.equal(python[i + 2], code, "the second verifier");
+      assert.equal(python[i + 3], code, "the second verifier");
     });
   }
 
