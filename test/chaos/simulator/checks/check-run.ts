@@ -7,9 +7,10 @@ import { checkRequests } from "./check-requests.ts";
 
 /** Everything that must hold after a run. */
 export function checkRun(world: World): string[] {
-  const { database, mind, observers, users, effects, plan } = world;
+  const { database, network, mind, observers, users, effects, plan } = world;
   const isCalm = plan.faults === 0 && plan.weather.loss === 0 && plan.user.interrupts === 0;
   return [
+    ...network.faults,
     ...mind.faults,
     ...checkLog(database),
     ...observers.flatMap((observer, i) => [

@@ -2,7 +2,7 @@ import { GanglionError } from "../../../../services/common/errors/ganglion-error
 import type { CallOptions } from "../../../../services/common/grpc/client-options.ts";
 import type { Unary } from "../../../../services/common/grpc/handlers.ts";
 import { pause } from "../../../../services/harness/driver/pause.ts";
-import { cancelled, overTheWire, unreachable } from "./network.ts";
+import { cancelled, unreachable } from "./network.ts";
 import type { Route } from "./route.ts";
 import { ServedCall } from "./served-call.ts";
 
@@ -93,7 +93,7 @@ class Attempt {
       handler.run(request, served.context).then(
         (value) => served.end(() => this.#reply(() => this.#settle.resolve(value), "ok")),
         (error: unknown) => {
-          const known = overTheWire(error, service);
+          const known = network.overTheWire(error, service);
           served.end(() => this.#reply(() => this.#settle.reject(known), known.reason));
         },
       );

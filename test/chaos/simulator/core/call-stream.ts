@@ -1,6 +1,6 @@
 import type { CallOptions } from "../../../../services/common/grpc/client-options.ts";
 import type { ServerStream } from "../../../../services/common/grpc/handlers.ts";
-import { cancelled, overTheWire, unreachable } from "./network.ts";
+import { cancelled, unreachable } from "./network.ts";
 import type { Route } from "./route.ts";
 import { ServedCall } from "./served-call.ts";
 
@@ -73,7 +73,10 @@ class Incoming {
         };
         serve().then(
           () => served.end(() => this.#send(() => this.#end(undefined))),
-          (error: unknown) => served.end(() => this.#send(() => this.#end(overTheWire(error, service)))),
+          (error: unknown) => {
+            const known = network.overTheWire(error, service);
+            served.end(() => this.#send(() => this.#end(known)));
+          },
         );
       });
     });

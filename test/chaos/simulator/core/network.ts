@@ -34,6 +34,8 @@ export class Network {
   readonly trace: Trace;
   readonly random: Random;
   readonly weather: Weather = { loss: 0, duplicate: 0, slow: 0, slowMs: 0 };
+  /** What no weather does: handlers that broke because a part of the simulation lacks something. */
+  readonly faults = new Set<string>();
   readonly #hosts = new Map<string, Host>();
   readonly #shared = new Map<string, readonly string[]>();
   /** Until when a link is cut, by the names at its ends. */
@@ -67,6 +69,30 @@ export class Network {
   hostAt(name: string): Host | undefined {
     const host = this.#hosts.get(name);
     return host?.process.isAlive ? host : undefined;
+  }
+
+  /** A handler's error as it arrives at the client: named by the part that answered. */
+  overTheWire(error: unknown, service: string): GanglionError {
+    const domain = `ganglion.${service}`;
+    if (error instanceof TypeError) this.faults.add(`${service} broke: ${error.stack}`);
+    if (!(error instanceof GanglionError)) {
+      return new GanglionError({
+        code: "INTERNAL",
+        reason: "INTERNAL",
+        message: "internal error",
+        domain,
+        cause: error,
+      });
+    }
+    const { code, reason, message, metadata, retryAfterMs } = error;
+    return new GanglionError({
+      code,
+      reason,
+      message,
+      metadata: { ...metadata },
+      domain: error.domain ?? domain,
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    });
   }
 
   /** Cuts the link between two names for a while. */
@@ -118,28 +144,5 @@ export function cancelled(signal: AbortSignal): GanglionError {
     reason: "CANCELLED",
     message: "the call was cancelled",
     cause: signal.reason,
-  });
-}
-
-/** A handler's error as it arrives at the client: named by the part that answered. */
-export function overTheWire(error: unknown, service: string): GanglionError {
-  const domain = `ganglion.${service}`;
-  if (!(error instanceof GanglionError)) {
-    return new GanglionError({
-      code: "INTERNAL",
-      reason: "INTERNAL",
-      message: "internal error",
-      domain,
-      cause: error,
-    });
-  }
-  const { code, reason, message, metadata, retryAfterMs } = error;
-  return new GanglionError({
-    code,
-    reason,
-    message,
-    metadata: { ...metadata },
-    domain: error.domain ?? domain,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
 }
