@@ -197,7 +197,7 @@ async function start(): Promise<void> {
   const oauth = openOauth({
     ...{ ledger, bound, resolve, pools, secrets, mac, macKey: keys.macKey },
     documents: createOauthDocuments({
-      ...{ client, mount, loginToken: login.token, tokens, replica: writer.instance },
+      ...{ client, mount, loginToken: login.token, tokens, writer: secretWriter, replica: writer.instance },
     }),
     renewals: createRenewalStore(pool, writer),
     authorizations: createAuthorizationStore(pool),

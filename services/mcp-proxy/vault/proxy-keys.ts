@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { generateSealingKey, openSealingKey, type SealingKey } from "./sealing-key.ts";
 import type { VaultClient } from "./vault-client.ts";
-import { VaultFailure } from "./vault-failure.ts";
+import { isVaultFailure, VaultFailure } from "./vault-failure.ts";
 import { WrongMount } from "./wrong-mount.ts";
 
 /** Keys of mcp-proxy that live in Vault. */
@@ -40,16 +40,12 @@ export async function readOrCreate(
     if (typeof data?.version !== "number") throw new WrongMount(path);
     return made;
   } catch (error) {
-    if (isNoMount(error)) throw new WrongMount(path);
+    // There is nothing that could take a write: no mount, or one whose paths lack data/.
+    if (isVaultFailure(error, "not_found", "misrouted")) throw new WrongMount(path);
     const winner = await readFields(client, path, token);
     if (winner) return winner;
     throw error;
   }
-}
-
-/** There is nothing that could take a write: no mount, or one whose paths lack data/. */
-function isNoMount(error: unknown): boolean {
-  return error instanceof VaultFailure && (error.kind === "not_found" || error.kind === "misrouted");
 }
 
 /** A document of ours at Vault; undefined when there is none. */
@@ -60,9 +56,9 @@ export async function readFields(client: VaultClient, path: string, token: strin
     if (typeof metadata !== "object" || metadata === null) throw new WrongMount(path);
     if (typeof fields === "object" && fields !== null) return fields as Record<string, string>;
   } catch (error) {
-    if (error instanceof VaultFailure && error.kind === "misrouted") throw new WrongMount(path);
-    if (!(error instanceof VaultFailure) || error.kind !== "not_found") throw error;
-    return undefined;
+    if (isVaultFailure(error, "misrouted")) throw new WrongMount(path);
+    if (isVaultFailure(error, "not_found")) return undefined;
+    throw error;
   }
   throw new VaultFailure("malformed");
 }

@@ -64,6 +64,8 @@ export async function logIn(
     events.onLost(failure);
   };
   const plan = (delayMs: number) => {
+    // One that was suspected while a renewal was under way must not be renewed in two rounds for ever.
+    clearTimeout(timer);
     timer = setTimeout(() => void renew(), Math.min(delayMs, 2 ** 31 - 1));
     timer.unref();
   };

@@ -1,6 +1,6 @@
 import type { VaultTokenStore } from "../store/vault-token-store.ts";
 import type { VaultClient } from "./vault-client.ts";
-import { VaultFailure } from "./vault-failure.ts";
+import { isVaultFailure } from "./vault-failure.ts";
 
 /** Revokes queued tokens at Vault. */
 export interface RevocationWorker {
@@ -33,9 +33,7 @@ export function startRevocationWorker(options: {
       await client.write("auth/token/revoke-accessor", { accessor }, loginToken());
     } catch (error) {
       // Vault knows no such accessor: the token has ended by itself.
-      const isGone =
-        error instanceof VaultFailure && (error.kind === "bad_request" || error.kind === "not_found");
-      if (!isGone) throw error;
+      if (!isVaultFailure(error, "bad_request", "not_found")) throw error;
     }
     await store.markRevoked(accessor);
   };

@@ -1,11 +1,11 @@
-import { isSendable } from "../../common/seal/secret-form.ts";
 import type { CredentialRow } from "../domain/access.ts";
 import type { Secret, SecretOwner, SecretReader } from "../domain/ports.ts";
 import { proxyError } from "../domain/proxy-error.ts";
+import { atVault, withSessionToken } from "./at-vault.ts";
 import { credentialPath } from "./credential-path.ts";
 import type { SessionTokens } from "./session-tokens.ts";
+import { readStored } from "./stored-document.ts";
 import type { VaultClient } from "./vault-client.ts";
-import { VaultFailure } from "./vault-failure.ts";
 
 const KEEP_MS = 5000;
 
@@ -34,30 +34,16 @@ export function createSecretReader(
 ): CachingSecretReader {
   const kept = new Map<string, Kept>();
 
-  const readOnce = async (owner: SecretOwner, credential: CredentialRow): Promise<Secret> => {
-    const { vaultId, credentialId } = credential;
-    const path = `${mount}/data/${credentialPath(vaultId, credentialId)}`;
-    for (let tries = 1; ; tries += 1) {
-      const token = await tokens.get(owner, vaultId);
-      try {
-        return readAnswer(await client.read(path, token));
-      } catch (error) {
-        if (!(error instanceof VaultFailure)) throw error;
-        if (error.kind === "not_found") throw proxyError("CRED_MISSING");
-        // The token may have ended at Vault before its time; the fence has just been checked, so one new one is right.
-        if (error.kind !== "denied" || tries === 2) throw error;
-        tokens.forget(owner, vaultId, token);
-      }
-    }
-  };
-  const read = async (owner: SecretOwner, credential: CredentialRow) => {
-    try {
-      return await readOnce(owner, credential);
-    } catch (error) {
-      if (error instanceof VaultFailure) throw proxyError("VAULT_UNAVAILABLE", { cause: error });
-      throw error;
-    }
-  };
+  const read = (owner: SecretOwner, { vaultId, credentialId }: CredentialRow): Promise<Secret> =>
+    atVault(async () => {
+      const path = `${mount}/data/${credentialPath(vaultId, credentialId)}`;
+      const stored = await withSessionToken(tokens, owner, vaultId, (token) =>
+        readStored(client, path, token),
+      );
+      if (!stored) throw proxyError("CRED_MISSING");
+      const { document, version, vaultRequestId } = stored;
+      return { value: document.secret, version, vaultRequestId };
+    });
 
   const forget = (key: string) => {
     clearTimeout(kept.get(key)?.timer);
@@ -90,16 +76,4 @@ export function createSecretReader(
       }
     },
   };
-}
-
-function readAnswer(answer: { request_id?: string; data?: Record<string, unknown> | null }): Secret {
-  const { data, metadata } = (answer.data ?? {}) as {
-    data?: Record<string, unknown> | null;
-    metadata?: { version?: unknown };
-  };
-  const value = data?.secret;
-  if (value === undefined || value === null || value === "") throw proxyError("CRED_MISSING");
-  if (typeof value !== "string" || !isSendable(value)) throw proxyError("CRED_MALFORMED");
-  const version = typeof metadata?.version === "number" ? BigInt(metadata.version) : 0n;
-  return { value, version, vaultRequestId: answer.request_id ?? "" };
 }

@@ -3,7 +3,7 @@ import type { SecretOwner } from "../domain/ports.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import type { VaultTokenStore } from "../store/vault-token-store.ts";
 import type { VaultClient } from "./vault-client.ts";
-import { VaultFailure } from "./vault-failure.ts";
+import { isVaultFailure, VaultFailure } from "./vault-failure.ts";
 
 /** Vault tokens of sessions, in the memory of this replica only. */
 export interface SessionTokens {
@@ -62,7 +62,7 @@ export function createSessionTokens(options: {
       const { auth } = await client.write("auth/token/renew-self", {}, entry.value);
       schedule(entry, typeof auth?.lease_duration === "number" ? auth.lease_duration : 0);
     } catch (error) {
-      if (error instanceof VaultFailure && error.kind === "denied") entries.delete(key);
+      if (isVaultFailure(error, "denied")) entries.delete(key);
       else entry.renewAt = Date.now() + 5000;
     }
   };

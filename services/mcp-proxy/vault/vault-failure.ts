@@ -29,6 +29,11 @@ export class VaultFailure extends Error {
   }
 }
 
+/** True for a failure of one of these kinds, false for whatever else was thrown. */
+export function isVaultFailure(error: unknown, ...kinds: VaultFailureKind[]): boolean {
+  return error instanceof VaultFailure && kinds.includes(error.kind);
+}
+
 /** The kind that a status of Vault's HTTP API stands for. */
 export function kindOfStatus(status: number, hasWarnings: boolean): VaultFailureKind {
   if (status >= 300 && status < 400) return "redirect";

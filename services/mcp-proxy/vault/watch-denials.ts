@@ -1,6 +1,6 @@
 import type { ProxyLogin } from "./proxy-login.ts";
 import type { VaultClient } from "./vault-client.ts";
-import { VaultFailure } from "./vault-failure.ts";
+import { isVaultFailure } from "./vault-failure.ts";
 
 /**
  * A client that tells the login when Vault refuses a call made with it. A token that was revoked is found out by the first
@@ -11,8 +11,7 @@ export function watchDenials(client: VaultClient, login: Pick<ProxyLogin, "token
     try {
       return await work;
     } catch (error) {
-      const isDenied = error instanceof VaultFailure && error.kind === "denied";
-      if (isDenied && token === login.token()) login.suspect();
+      if (isVaultFailure(error, "denied") && token === login.token()) login.suspect();
       throw error;
     }
   };
