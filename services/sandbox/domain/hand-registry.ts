@@ -158,14 +158,31 @@ export class HandRegistry {
   /** close kills every hand and makes no more. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    const endAll = () =>
+      Promise.all(this.#live().map((hand) => this.#end(hand, "the sandbox service stopped")));
+    // Those that get their repositories now need not get all of them.
+    await endAll();
     await Promise.allSettled(this.#requests.values());
-    await Promise.all(this.#live().map((hand) => this.#end(hand, "the sandbox service stopped")));
+    await endAll();
   }
 
-  async #make({ sessionId, resources, repositories }: HandRequest): Promise<HandRecord> {
-    const { driver, journal, waysOut, maxHands, now } = this.#options;
+  async #make(request: HandRequest): Promise<HandRecord> {
+    const { maxHands } = this.#options;
+    const { sessionId, repositories } = request;
     if (this.#isClosed || this.#live().length + this.#beingMade >= maxHands) throw handLimit(maxHands);
-    const id = newId("hand");
+    const handId = newId("hand");
+    try {
+      const [record, driven] = await this.#launch(handId, request);
+      if (repositories.length > 0) await this.#furnish(record, driven, repositories);
+      return record;
+    } catch (cause) {
+      this.#options.onEvent({ message: "a hand could not be made", handId, sessionId, cause });
+      throw provisionFailed(cause);
+    }
+  }
+
+  async #launch(id: string, { sessionId, resources }: HandRequest): Promise<[HandRecord, DrivenHand]> {
+    const { driver, journal, waysOut, now } = this.#options;
     this.#beingMade += 1;
     try {
       const wayOut = await waysOut?.find({ sessionId, handId: id });
@@ -177,12 +194,7 @@ export class HandRegistry {
         await driven.destroy();
         throw error;
       }
-      const record = this.#admit({ id, sessionId, createdAt, driven });
-      if (repositories.length > 0) await this.#furnish(record, driven, repositories);
-      return record;
-    } catch (cause) {
-      this.#options.onEvent({ message: "a hand could not be made", handId: id, sessionId, cause });
-      throw provisionFailed(cause);
+      return [this.#admit({ id, sessionId, createdAt, driven }), driven];
     } finally {
       this.#beingMade -= 1;
     }

@@ -4,7 +4,7 @@ import { Executions } from "../../../services/sandbox/domain/executions.ts";
 import { HandLostError } from "../../../services/sandbox/domain/hand-driver.ts";
 import { HandRegistry } from "../../../services/sandbox/domain/hand-registry.ts";
 import { LeaseGuard } from "../../../services/sandbox/domain/lease-guard.ts";
-import { FakeDriver, FakeJournal, okRun } from "./fake-driver.ts";
+import { FakeDriver, type FakeHand, FakeJournal, okRun } from "./fake-driver.ts";
 
 const RESOURCES = { memoryBytes: 1, cpuMillis: 1, maxProcesses: 1, diskBytes: 1 };
 const SESSION = "sesn_1";
@@ -55,6 +55,19 @@ describe("sandbox domain: each key once (L4)", () => {
   async function untilCalled(fake: { calls: unknown[] }): Promise<void> {
     while (fake.calls.length === 0) await new Promise((resolve) => setImmediate(resolve));
   }
+
+  it("a hand that gets its repositories has one place, and need not get them all when the service stops", async () => {
+    const repositories = [{ url: "https://x/a", mountPath: "/workspace/a" }];
+    const slow = hands.provision({ sessionId: SESSION, requestId: "r1", resources: RESOURCES, repositories });
+    while (driver.hands.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    const [first] = driver.hands as [FakeHand];
+    await untilCalled(first);
+    await newHand("r2");
+    await assert.rejects(newHand("r3"), reason("HAND_LIMIT"));
+    void first.ended.then((why) => first.runs[0]!.reject(new HandLostError(why, true)));
+    await Promise.all([assert.rejects(slow, reason("PROVISION_FAILED")), hands.close()]);
+    assert.ok(first.isDestroyed);
+  });
 
   it("a repeated key attaches while it runs and is replayed afterwards", async () => {
     const { record, fake } = await newHand();
