@@ -58,6 +58,8 @@ export function proveSecrecy(plan: SecrecyPlan): SecrecyProof {
   try {
     for (const { pid } of members) if (signal(pid, "SIGSTOP")) stopped.push(pid);
     const alive = members.filter(({ pid }) => stopped.includes(pid) && standsStill(pid));
+    const gone = members.find((member) => member.isNamed && !alive.includes(member));
+    if (gone) throw new Error(`${gone.name} ended before it could be searched`);
     const processes = alive.map((member) => scanMember(member, plan));
     const secrets = new NeedleIndex(plan.secrets);
     const files = scanFiles(plan.state, secrets);
@@ -104,7 +106,7 @@ function signal(pid: number, name: "SIGSTOP" | "SIGCONT"): boolean {
 function standsStill(pid: number): boolean {
   const pause = new Int32Array(new SharedArrayBuffer(4));
   for (let i = 0; i < STOP_TRIES; i++) {
-    const state = stateOf(pid);
+    const [state = ""] = statOf(pid);
     if (state === "T" || state === "t") return true;
     if (state === "" || state === "Z" || state === "X") return false;
     Atomics.wait(pause, 0, 0, 5);
@@ -112,12 +114,13 @@ function standsStill(pid: number): boolean {
   throw new Error(`process ${pid} does not stop`);
 }
 
-function stateOf(pid: number): string {
+/** State and parent of a process; empty when it is gone. */
+function statOf(pid: number): string[] {
   try {
     // The name in parentheses may hold anything.
-    return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.[0] ?? "";
+    return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ").slice(0, 2) ?? [];
   } catch {
-    return "";
+    return [];
   }
 }
 
@@ -170,16 +173,10 @@ function membersOf(pids: Readonly<Record<string, number>>): Member[] {
   const children = new Map<number, number[]>();
   for (const entry of readdirSync("/proc")) {
     if (!/^\d+$/.test(entry)) continue;
-    try {
-      // The name in parentheses may hold anything; the parent is the second field after it.
-      const [state, parent] =
-        readFileSync(`/proc/${entry}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
-      // A zombie has neither memory nor files any more.
-      if (state !== "Z")
-        children.set(Number(parent), [...(children.get(Number(parent)) ?? []), Number(entry)]);
-    } catch {
-      // It ended meanwhile.
-    }
+    const [state, parent] = statOf(Number(entry));
+    // A zombie has neither memory nor files any more.
+    if (parent !== undefined && state !== "Z")
+      children.set(Number(parent), [...(children.get(Number(parent)) ?? []), Number(entry)]);
   }
   const named = new Set(Object.values(pids));
   return Object.entries(pids).flatMap(([name, top]) => {
