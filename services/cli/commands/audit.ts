@@ -154,7 +154,7 @@ async function receipt({ stateDir, terminal }: Invocation, sessionId: string): P
   const mesh = connectMesh(stateDir);
   try {
     const { json } = await mesh.audit.getReceipt({ sessionId });
-    // The same text either way: it is a file to keep, and each byte of it counts.
+    // A file to keep, either way.
     terminal.object(JSON.parse(json));
     terminal.line(json.trimEnd());
     return EXIT.ok;
