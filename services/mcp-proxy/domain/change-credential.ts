@@ -1,4 +1,5 @@
 import type { CredentialConfig, CredentialNetworking } from "./credential-config.ts";
+import { MAX_PAIRS } from "./credential-rules.ts";
 import { type CredentialDeps, findCredential, missing, openVault } from "./manage-credentials.ts";
 import type { Confinement } from "./manage-vaults.ts";
 import { openSecrets, type SealedSecrets } from "./open-secret.ts";
@@ -59,9 +60,6 @@ export async function updateCredential(
       if (version > first) await deps.writer.remove(vaultId, credentialId);
       throw now ? proxyError("CREDENTIAL_ARCHIVED") : missing(credentialId);
     }
-    // With the same MAC it was not somebody else, but too many pairs of metadata.
-    if (isMac(now.mac, row.mac))
-      throw unfit("metadata_set", "at most 16 pairs may be there after the change");
     if (tries === TRIES) throw proxyError("CONFLICT");
     row = now;
     refuseUnfit(deps, row, change);
@@ -95,7 +93,13 @@ function refuseUnfit({ mac }: CredentialDeps, row: CredentialRecord, change: Cre
   // A row that somebody else wrote must not get a good MAC by being changed.
   if (!isMac(row.mac, mac.credential(row))) throw proxyError("ROW_TAMPERED");
   if (row.archivedAt) throw proxyError("CREDENTIAL_ARCHIVED");
-  const { auth } = change;
+  const { auth, metadataSet, metadataRemove } = change;
+  // Known before a secret is written: what is refused must leave Vault as it was.
+  const keys = new Set([...Object.keys(row.metadata), ...Object.keys(metadataSet)]);
+  for (const key of metadataRemove) keys.delete(key);
+  if (keys.size > MAX_PAIRS) {
+    throw unfit("metadata_set", `at most ${MAX_PAIRS} pairs may be there after the change`);
+  }
   if (auth && auth.kind !== row.kind) throw unfit(auth.kind, `the credential is of the kind ${row.kind}`);
   const { refresh } = row.config;
   if (!refresh && change.refreshToken) throw unfit("refresh_token", "the credential has no refresh settings");

@@ -185,8 +185,11 @@ describe("VaultService: kinds, changes and removals", function () {
     const { id } = await create(variable("A"), { metadata: { one: "1", two: "2" } });
     const many = Object.fromEntries(Array.from({ length: 15 }, (_, index) => [`k${index}`, "v"]));
     const change = { ...NO_CHANGE, vaultId, credentialId: id, metadataSet: many };
-    const error = await failureOf(vaults.updateCredential(change));
+    const before = await atVault(id);
+    const secret = await seal(newSecret(), sealPurposes(vaultId, variable("A")).secret);
+    const error = await failureOf(vaults.updateCredential({ ...change, secret }));
     assert.equal(error.reason, "INVALID_FIELD");
+    assert.deepEqual(await atVault(id), before, "a change that is refused leaves the secret as it was");
     const fit = await vaults.updateCredential({ ...change, metadataRemove: ["one"] });
     assert.equal(Object.keys(fit.credential?.metadata ?? {}).length, 16);
     assert.equal(
