@@ -1,18 +1,20 @@
 import "reflect-metadata";
 import { createPrivateKey, randomBytes, webcrypto } from "node:crypto";
 import * as x509 from "@peculiar/x509";
+import {
+  ALGORITHM,
+  BACKDATE_MS,
+  DAY_MS,
+  exportKey,
+  generateKeys,
+  newSerial,
+  provider,
+  SIGNING,
+  signAuthority,
+} from "./certificate-parts.ts";
 import { spiffeUri, TRUST_DOMAIN } from "./spiffe-id.ts";
 
 type CryptoKey = webcrypto.CryptoKey;
-type CryptoKeyPair = webcrypto.CryptoKeyPair;
-
-const ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
-const SIGNING = { name: "ECDSA", hash: "SHA-256" } as const;
-const DAY_MS = 24 * 3600 * 1000;
-// Clocks of other machines may be a little behind.
-const BACKDATE_MS = 5 * 60 * 1000;
-// Library-typed globals and Node's webcrypto describe the same objects.
-const provider = webcrypto as unknown as Parameters<typeof x509.cryptoProvider.set>[0];
 
 /** The mesh's certificate authority. The key PEM is a secret of the highest grade. */
 export interface Authority {
@@ -46,22 +48,8 @@ export interface CertificateRequest {
 /** Makes a new authority, valid for ten years. */
 export async function createAuthority(): Promise<Authority> {
   const keys = await generateKeys();
-  const cert = await x509.X509CertificateGenerator.createSelfSigned(
-    {
-      serialNumber: serial(),
-      name: `CN=Ganglion CA (${TRUST_DOMAIN}) ${randomBytes(4).toString("hex")}`,
-      notBefore: new Date(Date.now() - BACKDATE_MS),
-      notAfter: new Date(Date.now() + 3653 * DAY_MS),
-      signingAlgorithm: SIGNING,
-      keys: keys as never,
-      extensions: [
-        new x509.BasicConstraintsExtension(true, 0, true),
-        new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
-        await x509.SubjectKeyIdentifierExtension.create(keys.publicKey as never, false, provider as never),
-      ],
-    },
-    provider as never,
-  );
+  const name = `CN=Ganglion CA (${TRUST_DOMAIN}) ${randomBytes(4).toString("hex")}`;
+  const cert = await signAuthority(name, keys);
   return { certPem: cert.toString("pem"), keyPem: await exportKey(keys.privateKey) };
 }
 
@@ -82,7 +70,7 @@ export async function issueCertificate(
   ];
   const cert = await x509.X509CertificateGenerator.create(
     {
-      serialNumber: serial(),
+      serialNumber: newSerial(),
       subject: [{ CN: [request.commonName ?? request.service] }],
       issuer: issuer.subject,
       notBefore,
@@ -117,25 +105,7 @@ function defaultUsage(service: string): "both" | "server" | "client" {
   return service === "postgres" || service === "vault" ? "server" : "both";
 }
 
-function generateKeys(): Promise<CryptoKeyPair> {
-  return webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
-}
-
-async function exportKey(key: CryptoKey): Promise<string> {
-  const der = Buffer.from(await webcrypto.subtle.exportKey("pkcs8", key));
-  return createPrivateKey({ key: der, format: "der", type: "pkcs8" })
-    .export({ format: "pem", type: "pkcs8" })
-    .toString();
-}
-
 function importKey(pem: string): Promise<CryptoKey> {
   const der = createPrivateKey(pem).export({ format: "der", type: "pkcs8" });
   return webcrypto.subtle.importKey("pkcs8", der, ALGORITHM, false, ["sign"]);
-}
-
-// Positive, 16 bytes, without a leading zero.
-function serial(): string {
-  const bytes = randomBytes(16);
-  bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;
-  return bytes.toString("hex");
 }

@@ -1,23 +1,28 @@
 import "reflect-metadata";
-import { createECDH, createPrivateKey, hkdfSync, randomBytes, webcrypto } from "node:crypto";
+import { createECDH, hkdfSync, webcrypto } from "node:crypto";
 import { isIP } from "node:net";
 import { createSecureContext, type SecureContext } from "node:tls";
 import * as x509 from "@peculiar/x509";
+import {
+  ALGORITHM,
+  BACKDATE_MS,
+  DAY_MS,
+  exportKey,
+  generateKeys,
+  newSerial,
+  provider,
+  SIGNING,
+  signAuthority,
+} from "../../common/tls/certificate-parts.ts";
 
 type CryptoKey = webcrypto.CryptoKey;
 type CryptoKeyPair = webcrypto.CryptoKeyPair;
 
-const ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
-const SIGNING = { name: "ECDSA", hash: "SHA-256" } as const;
-const DAY_MS = 24 * 3600 * 1000;
-const BACKDATE_MS = 5 * 60 * 1000;
 /** Leaves are made anew when half of their life is over; sessions that nobody uses are forgotten with them. */
 const LEAF_MS = DAY_MS;
 const MAX_KEPT = 1000;
 /** Order of the group of P-256. */
 const ORDER = BigInt("0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551");
-// Library-typed globals and Node's webcrypto describe the same objects.
-const provider = webcrypto as unknown as Parameters<typeof x509.cryptoProvider.set>[0];
 
 /** Authorities, one for each session, that vouch for hosts towards the session's hands and nobody else. */
 export interface SessionAuthorities {
@@ -44,16 +49,11 @@ export function createSessionAuthorities(secret: Buffer): SessionAuthorities {
   const authorityOf = (sessionId: string) =>
     remember(authorities, sessionId, () => makeAuthority(secret, sessionId));
   const makeContext = async (sessionId: string, host: string) => {
-    leafKeys ??= webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
+    leafKeys ??= generateKeys();
     const [authority, keys] = await Promise.all([authorityOf(sessionId), leafKeys]);
     const certificate = await issueLeaf(authority, keys.publicKey, host);
-    const der = Buffer.from(await webcrypto.subtle.exportKey("pkcs8", keys.privateKey));
-    const key = createPrivateKey({ key: der, format: "der", type: "pkcs8" });
-    return createSecureContext({
-      cert: certificate.toString("pem"),
-      key: key.export({ format: "pem", type: "pkcs8" }),
-      minVersion: "TLSv1.2",
-    });
+    const key = await exportKey(keys.privateKey);
+    return createSecureContext({ cert: certificate.toString("pem"), key, minVersion: "TLSv1.2" });
   };
   return {
     pem: async (sessionId) => (await authorityOf(sessionId)).certificate.toString("pem"),
@@ -80,24 +80,8 @@ function remember<Value>(map: Map<string, Value>, name: string, make: () => Valu
 }
 
 async function makeAuthority(secret: Buffer, sessionId: string): Promise<Authority> {
-  const { privateKey, publicKey } = await deriveKeys(secret, sessionId);
-  const certificate = await x509.X509CertificateGenerator.createSelfSigned(
-    {
-      serialNumber: serial(),
-      name: `CN=Ganglion egress ${sessionId}`,
-      notBefore: new Date(Date.now() - BACKDATE_MS),
-      notAfter: new Date(Date.now() + 3653 * DAY_MS),
-      signingAlgorithm: SIGNING,
-      keys: { privateKey, publicKey } as never,
-      extensions: [
-        new x509.BasicConstraintsExtension(true, 0, true),
-        new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
-        await x509.SubjectKeyIdentifierExtension.create(publicKey as never, false, provider as never),
-      ],
-    },
-    provider as never,
-  );
-  return { certificate, key: privateKey };
+  const keys = await deriveKeys(secret, sessionId);
+  return { certificate: await signAuthority(`CN=Ganglion egress ${sessionId}`, keys), key: keys.privateKey };
 }
 
 async function deriveKeys(secret: Buffer, sessionId: string): Promise<CryptoKeyPair> {
@@ -128,7 +112,7 @@ function issueLeaf(
 ): Promise<x509.X509Certificate> {
   return x509.X509CertificateGenerator.create(
     {
-      serialNumber: serial(),
+      serialNumber: newSerial(),
       subject: [{ CN: ["Ganglion egress"] }],
       issuer: certificate.subject,
       notBefore: new Date(Date.now() - BACKDATE_MS),
@@ -145,11 +129,4 @@ function issueLeaf(
     },
     provider as never,
   );
-}
-
-// Positive, 16 bytes, without a leading zero.
-function serial(): string {
-  const bytes = randomBytes(16);
-  bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;
-  return bytes.toString("hex");
 }
