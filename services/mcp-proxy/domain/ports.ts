@@ -122,7 +122,7 @@ export interface CallJournal {
   askToCancel(sessionId: string, callKey: string): Promise<void>;
   /** Forgets what finished calls came to; that they were made stays known. */
   forget(sessionId: string, callKeys: readonly string[]): Promise<void>;
-  /** Forgets the calls of sessions that ended a while ago; answers how many there were. */
+  /** Forgets the calls and the tokens of sessions that ended a while ago; answers how many calls there were. */
   forgetEnded(): Promise<number>;
 }
 

@@ -43,6 +43,7 @@ const FORGET_ENDED = {
            WHERE f.session_id = c.session_id AND f.ended AND f.raised_at < now() - interval '1 h' RETURNING 1)
          SELECT count(*)::int AS count FROM gone`,
 };
+const FORGET_TOKENS = { name: "forget_tokens", text: "SELECT proxy.forget_tokens()" };
 
 /** Channel on which processes ask each other to give up a call. */
 export const CANCEL_CHANNEL = "ganglion_proxy_cancel";
@@ -81,6 +82,7 @@ export function createCallStore(pool: Pool, writer: { instance: string; bootId: 
       await query(pool, FORGET, [sessionId, callKeys]);
     },
     forgetEnded: async () => {
+      await query(pool, FORGET_TOKENS, []);
       const [row] = await query<{ count: number }>(pool, FORGET_ENDED, []);
       return row?.count ?? 0;
     },

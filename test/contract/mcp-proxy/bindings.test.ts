@@ -261,6 +261,7 @@ describe("BindingService", () => {
     "INSERT INTO proxy.audit_head VALUES (false, 0)",
     "UPDATE proxy.audit_head SET sequence = 0",
     "UPDATE proxy.tokens SET epoch = 9",
+    "DELETE FROM proxy.tokens",
     "UPDATE proxy.bindings SET models = '{}'",
     "DELETE FROM proxy.open_requests",
     "INSERT INTO proxy.vault_tokens SELECT * FROM proxy.vault_tokens",

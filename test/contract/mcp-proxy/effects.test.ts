@@ -165,7 +165,7 @@ describe("effects of calls to MCP servers [L4]", () => {
     assert.equal(known?.outcome, ToolOutcome.TOOL_OUTCOME_COMPLETED);
   });
 
-  it("forgets the calls of sessions that ended a while ago, and of no others", async () => {
+  it("forgets the calls and tokens of sessions that ended a while ago, and of no others", async () => {
     const [ended, fresh, open] = [await bound(), await bound(), await bound()];
     for (const session of [ended, fresh, open]) await call(session, newId("sevt"));
     await kit.raiseFence(ended.sessionId, 0n, true);
@@ -186,10 +186,11 @@ describe("effects of calls to MCP servers [L4]", () => {
       [fresh, 1],
       [open, 1],
     ] as const) {
-      const rows = await kit.sql("ganglion_owner", "SELECT FROM proxy.calls WHERE session_id = $1", [
-        session.sessionId,
-      ]);
-      assert.equal(rows.length, count);
+      for (const table of ["calls", "tokens"]) {
+        const text = `SELECT FROM proxy.${table} WHERE session_id = $1`;
+        const rows = await kit.sql("ganglion_owner", text, [session.sessionId]);
+        assert.equal(rows.length, count, table);
+      }
     }
   });
 });
