@@ -94,9 +94,7 @@ export function proxyError(
 
 /** The reason of an error, or undefined when it is not one of ours. */
 export function reasonOf(error: unknown): Reason | undefined {
-  return GanglionError.is(error) && Object.hasOwn(REASONS, error.reason)
-    ? (error.reason as Reason)
-    : undefined;
+  return GanglionError.is(error) && isReason(error.reason) ? error.reason : undefined;
 }
 
 /** True for a text that names one of our reasons. */

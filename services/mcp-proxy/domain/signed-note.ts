@@ -39,7 +39,7 @@ export function originOf(logId: string): string {
 }
 
 /** The 32 bytes of an Ed25519 public key. */
-export function rawPublicKey(key: KeyObject): Buffer {
+function rawPublicKey(key: KeyObject): Buffer {
   return key.export({ format: "der", type: "spki" }).subarray(-32);
 }
 
