@@ -1,6 +1,7 @@
 import { newId } from "../../common/ids/new-id.ts";
 import { sealPurposes } from "../../common/seal/seal-purposes.ts";
 import { sealSecret } from "../../common/seal/seal-secret.ts";
+import type { Session } from "../../gen/ganglion/session/v1/session_service.ts";
 import type { RepositoryToken } from "../domain/repositories-from-json.ts";
 import type { RestContext, RestDeps } from "./rest-deps.ts";
 
@@ -62,9 +63,9 @@ export async function replaceToken(
   return true;
 }
 
-/** mcp-proxy keeps addresses in their normal form. */
+/** mcp-proxy keeps addresses in their normal form, without a slash at the end. */
 function isSame(kept: string, given: string): boolean {
-  return kept === given || (URL.canParse(given) && new URL(given).href === kept);
+  return kept === given || (URL.canParse(given) && new URL(given).href.replace(/\/+$/, "") === kept);
 }
 
 /** removeOwnVault removes the vault of a session that was not made. */
@@ -80,15 +81,17 @@ export async function removeOwnVault(
 }
 
 /**
- * archiveOwnVault makes the tokens unusable for good when their session has ended. The session's binding has ended
- * already, so nothing depends on it: a failure leaves a vault that its owner sees in the list.
+ * archiveOwnVault makes the tokens unusable for good when the session that they were given for has ended; forks have
+ * them from there and leave them alone. The session's binding has ended already: a failure leaves a vault that its owner
+ * sees in the list.
  */
 export async function archiveOwnVault(
   { vaults, log }: Pick<RestDeps, "vaults" | "log">,
   c: RestContext,
-  vaultId: string,
+  session: Session | undefined,
 ): Promise<void> {
-  if (vaultId === "") return;
+  if (!session || session.ownVaultId === "" || session.forkedFromSessionId !== "") return;
+  const vaultId = session.ownVaultId;
   await vaults.archiveVault({ vaultId }, c.get("call")).catch((error: unknown) => {
     log.warn({ err: error, vault_id: vaultId }, "the vault of a session that has ended is not archived");
   });

@@ -56,7 +56,7 @@ export function sessionRoutes(app: Hono<{ Variables: RestVariables }>, deps: Res
 
   app.post("/v1/sessions/:id/archive", async (c) => {
     const { session } = await sessions.archiveSession({ sessionId: c.req.param("id") }, c.get("call"));
-    await archiveOwnVault(deps, c, session?.ownVaultId ?? "");
+    await archiveOwnVault(deps, c, session);
     return answer(c, show(session));
   });
 
@@ -64,7 +64,7 @@ export function sessionRoutes(app: Hono<{ Variables: RestVariables }>, deps: Res
     const sessionId = c.req.param("id");
     const { session } = await sessions.getSession({ sessionId }, c.get("call"));
     await sessions.deleteSession({ sessionId }, c.get("call"));
-    await archiveOwnVault(deps, c, session?.ownVaultId ?? "");
+    await archiveOwnVault(deps, c, session);
     return answer(c, { id: sessionId, type: "session_deleted" });
   });
 }

@@ -21,6 +21,7 @@ describe("repositories of a session over REST, with the official SDK", () => {
   const made: CreateSessionRequest[] = [];
   const seen: string[] = [];
   let failure: GanglionError | undefined;
+  let forkedFromSessionId = "";
 
   before(async function () {
     this.timeout(90_000);
@@ -28,7 +29,7 @@ describe("repositories of a session over REST, with the official SDK", () => {
     const session = () => {
       const { repositories, ownVaultId, vaultIds } = made.at(-1)!;
       return Session.fromPartial({
-        ...{ id: "sesn_1", agentJson: Buffer.from("{}"), ownVaultId, vaultIds },
+        ...{ id: "sesn_1", agentJson: Buffer.from("{}"), ownVaultId, vaultIds, forkedFromSessionId },
         ...{ createTime: { seconds: 1_700_000_000n, nanos: 0 } },
         repositories: repositories.map((each, n) => ({
           ...each,
@@ -63,14 +64,14 @@ describe("repositories of a session over REST, with the official SDK", () => {
     await kit?.stop();
   });
 
-  const create = (token: string | undefined) =>
+  const create = (token: string | undefined, url = URL_OF_REPOSITORY) =>
     client.beta.sessions.create({
       agent: "agent_1",
       environment_id: "env_1",
       resources: [
         {
           type: "github_repository",
-          url: URL_OF_REPOSITORY,
+          url,
           checkout: { type: "branch", name: "main" },
           ...(token === undefined ? {} : { authorization_token: token }),
         },
@@ -144,10 +145,22 @@ describe("repositories of a session over REST, with the official SDK", () => {
     );
   });
 
+  it("a token is replaced however the repository's address was written", async () => {
+    await create("a-token-of-some-length", "https://Git.example.test:443/acme/app/");
+    await client.beta.sessions.resources.update("sesrsc_0", {
+      session_id: "sesn_1",
+      authorization_token: "another-token-of-some-length",
+    });
+  });
+
   it("the vault is archived with its session, deleted or archived", async () => {
     for (const end of ["archive", "delete"] as const) {
       const session = await create("a-token-of-some-length");
       const { ownVaultId } = made.at(-1)!;
+      // The end of a fork, which has it from its source, leaves it alone.
+      forkedFromSessionId = "sesn_0";
+      await client.beta.sessions[end](session.id);
+      forkedFromSessionId = "";
       assert.equal((await vaultOf(ownVaultId)).archived_at, null);
       await client.beta.sessions[end](session.id);
       assert.notEqual((await vaultOf(ownVaultId)).archived_at, null);
