@@ -7,8 +7,6 @@ import type { BindingFields } from "../domain/row-mac.ts";
 import { checkText } from "./read-requests.ts";
 
 const MAX_ENTRIES = 20;
-/** One more: a session may have a vault of its own for its repositories. */
-const MAX_VAULTS = 21;
 const MAX_HOSTS = 256;
 const MAX_REFS = 64;
 const HOST = /^(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
@@ -22,7 +20,7 @@ export function readBind(req: BindRequest): BindingFields {
   found.string("workspace_id", req.workspaceId, { required: true });
   const isWorkspace = req.workspaceId === "" || isWorkspaceId(req.workspaceId);
   found.check(isWorkspace, "workspace_id", "must be an id that starts with wrkspc_");
-  found.count("vault_ids", req.vaultIds.length, { max: MAX_VAULTS });
+  found.count("vault_ids", req.vaultIds.length, { max: MAX_ENTRIES });
   found.count("mcp_servers", req.mcpServers.length, { max: MAX_ENTRIES });
   found.count("models", req.models.length, { max: MAX_ENTRIES });
   found.count("git_repositories", req.gitRepositories.length, { max: MAX_ENTRIES });
