@@ -208,7 +208,7 @@ describe("an interrupt that a client's answer overtakes", () => {
     world.hands.cancel = async () => {
       const customToolUseId = world.log.events.find(({ body }) => body?.$case === "agentCustomToolUse")?.id;
       world.log.client("user.custom_tool_result", { customToolUseId, content: [] });
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await world.log.until(() => world.log.watched === world.log.head);
     };
     const { end } = world.brain(0, PATIENT);
     await hangs.promise;

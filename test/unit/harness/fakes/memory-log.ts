@@ -20,6 +20,8 @@ export class MemoryLog implements EventLog {
   beforeAppend: ((events: readonly NewEvent[]) => void) | undefined;
   readonly payloads = new Map<string, Buffer>();
   checkpoint: StoredCheckpoint | undefined;
+  /** Up to where a watcher has taken everything in. */
+  watched = 0n;
   readonly #waiting = new Set<() => void>();
 
   constructor(written: readonly WrittenEvent[]) {
@@ -64,7 +66,13 @@ export class MemoryLog implements EventLog {
       if (event) {
         position += 1n;
         yield event;
-      } else await this.changed(signal);
+      } else {
+        if (position > this.watched) {
+          this.watched = position;
+          this.#wake();
+        }
+        await this.changed(signal);
+      }
     }
   }
 
@@ -126,7 +134,7 @@ export class MemoryLog implements EventLog {
 
   async writeCheckpoint(_lease: HeldLease, _format: string, checkpoint: StoredCheckpoint): Promise<void> {
     this.checkpoint = checkpoint;
-    for (const wake of [...this.#waiting]) wake();
+    this.#wake();
   }
 
   /** Resolves once the condition holds. */
@@ -153,6 +161,10 @@ export class MemoryLog implements EventLog {
 
   #push(event: Event): void {
     this.events.push(event);
+    this.#wake();
+  }
+
+  #wake(): void {
     for (const wake of [...this.#waiting]) wake();
   }
 }
