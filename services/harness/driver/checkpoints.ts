@@ -17,7 +17,10 @@ const SLICE_TURNS = 200;
 const pack = promisify(deflate);
 const unpack = promisify(inflate);
 
-/** Reads the newest fold that is kept, if it did not come with the lease; undefined when there is none that can be used, whatever the reason. */
+/**
+ * The newest fold that is kept: what came with the lease, or else what is read now; undefined when there is none that can be
+ * used, whatever the reason.
+ */
 export async function loadCheckpoint(
   port: EventLog,
   lease: HeldLease,

@@ -38,7 +38,7 @@ const SEEN = `s.workspace_id, s.session_id, s.head, s.status, s.owner, s.owner_b
 /**
  * What an instance that asks for a lease has to know, without a lock: whether its heartbeat is of that boot and young
  * enough; the lease that the same request of this boot got and still holds ("given"); the session that it names, or those
- * that nobody alive drives, the longest wait first. All of it is looked at again by TAKE.
+ * that nobody alive drives, the longest wait first. What is said of a session is looked at again by TAKE.
  */
 export const LOOK: Statement = {
   name: "lease_look",
