@@ -1,3 +1,4 @@
+import { sortedJson } from "../json/sorted-json.ts";
 import type { Policy, PolicyBound } from "./policy.ts";
 import { boundsOf } from "./read-policy.ts";
 
@@ -44,5 +45,5 @@ function ruleText(rule: object): string {
     key,
     Array.isArray(value) ? [...value].sort() : value,
   ]);
-  return JSON.stringify(Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1))));
+  return sortedJson(Object.fromEntries(entries));
 }
