@@ -1,3 +1,4 @@
+import { checkRepository, MAX_REPOSITORIES } from "../../common/content/check-repository.ts";
 import { Violations } from "../../common/errors/violations.ts";
 import type { CallContext } from "../../common/grpc/call-context.ts";
 import {
@@ -15,10 +16,6 @@ import type { SandboxDeps } from "./sandbox-deps.ts";
 
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
-const MAX_REPOSITORIES = 20;
-const MOUNT_PATH = /^\/workspace(\/(?!\.{1,2}(\/|$))[^/\p{Cc}]+)+$/u;
-const BRANCH = /^(?!-)[^\s\p{Cc}~^:?*[\\]{1,255}$/u;
-const COMMIT = /^([0-9a-f]{40}|[0-9a-f]{64})$/i;
 const KINDS: Readonly<Record<CloneFailure["kind"], RepositoryFailure_Kind>> = {
   authentication: RepositoryFailure_Kind.KIND_AUTHENTICATION,
   forbidden: RepositoryFailure_Kind.KIND_FORBIDDEN,
@@ -54,20 +51,11 @@ export async function provision(
 
 function parseRepositories(violations: Violations, asked: readonly Repository[]): WantedRepository[] {
   violations.count("repositories", asked.length, { max: MAX_REPOSITORIES });
-  return asked.map(({ url, mountPath, checkout }, index) => {
-    const field = `repositories[${index}]`;
-    const isAddress = url.length <= 2_048 && /^https?:\/\/[^\s\p{Cc}@?#\\]+$/u.test(url);
-    violations.check(isAddress, `${field}.url`, "must be an http or https address without user name");
-    const isBelow = mountPath.length <= 1_024 && MOUNT_PATH.test(mountPath);
-    violations.check(isBelow, `${field}.mount_path`, "must be a folder below /workspace");
-    if (checkout?.$case === "branch") {
-      violations.check(BRANCH.test(checkout.value), `${field}.branch`, "must be the name of a branch");
-      return { url, mountPath, checkout: { branch: checkout.value } };
-    }
-    if (checkout?.$case === "commit") {
-      violations.check(COMMIT.test(checkout.value), `${field}.commit`, "must be the id of a commit");
-      return { url, mountPath, checkout: { commit: checkout.value } };
-    }
+  return asked.map((repository, index) => {
+    checkRepository(violations, `repositories[${index}]`, repository);
+    const { url, mountPath, checkout } = repository;
+    if (checkout?.$case === "branch") return { url, mountPath, checkout: { branch: checkout.value } };
+    if (checkout?.$case === "commit") return { url, mountPath, checkout: { commit: checkout.value } };
     return { url, mountPath };
   });
 }
