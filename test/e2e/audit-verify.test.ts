@@ -73,6 +73,17 @@ describe("a real audit log, verified offline", function () {
     assert.equal(python(exported), "0", "the second verifier");
   });
 
+  it("so is the folder that mcp-proxy writes beside its database", async () => {
+    const { code, stdout } = await verify(
+      "--dir",
+      join(stage.mesh.files.state, "audit"),
+      "--receipt",
+      receipt,
+    );
+    assert.equal(code, 0, stdout);
+    assert.match(stdout, /^sound: records 1 to /m);
+  });
+
   it("a read that no record names, and a record that Vault knows nothing of, are found", async () => {
     const lines = readFileSync(vaultAudit, "utf8").trimEnd().split("\n");
     const { credential, id } = lastRead();
