@@ -1,20 +1,14 @@
 import type { Event } from "../../gen/ganglion/types/v1/event.ts";
+import type { NewEvent } from "../ports/event-log.ts";
 import { fold } from "./fold.ts";
 import type { Call, SessionState } from "./session-state.ts";
 
-/** A result of a call, before it has a place in the log. */
-export interface NewResult {
-  id: string;
-  body: NonNullable<Event["body"]>;
-}
-
 /**
- * What the state will be once these results stand next in the log. The state itself stays as it is: what a result changes
- * in place is copied first, and other events are not taken.
+ * What the state will be once these results of calls stand next in the log. The state itself stays as it is: what a result
+ * changes in place is copied first, and other events are not taken.
  */
-export function foldAhead(state: SessionState, results: readonly NewResult[]): SessionState {
-  const copies = new Map<Call, Call>();
-  for (const call of state.openCalls.values()) copies.set(call, { ...call });
+export function foldAhead(state: SessionState, results: readonly NewEvent[]): SessionState {
+  const copies = new Map([...state.openCalls.values()].map((call) => [call, { ...call }]));
   const copyOf = (call: Call): Call => copies.get(call) ?? call;
   const ahead: SessionState = {
     ...state,
