@@ -119,8 +119,9 @@ export class VaultAuditCheck {
     const { request, auth } = entry ?? {};
     const [, , credentialId] = path.exec(request?.path ?? "") ?? [];
     const isRead = entry?.type === "response" && request?.operation === "read" && !entry.error;
-    // A read of nothing, or of a deleted version, gave nothing out.
-    const gaveOut = entry?.response?.data !== undefined && entry.response.data !== null;
+    // A read of nothing gave nothing out, and of a deleted version only what is known about it.
+    const given = entry?.response?.data;
+    const gaveOut = given !== undefined && given !== null && given.data !== null;
     if (!credentialId || !isRead || !gaveOut || typeof request?.id !== "string") return;
     const sessionId = auth?.metadata?.session_id ?? "";
     this.#reads.set(request.id, { at, credentialId, sessionId, isNamed: false });
@@ -134,7 +135,7 @@ interface VaultLine {
   error?: string;
   auth?: { metadata?: { session_id?: string } | null };
   request?: { id?: string; operation?: string; path?: string };
-  response?: { data?: unknown };
+  response?: { data?: { data?: unknown } | null };
 }
 
 function literally(text: string): string {

@@ -43,6 +43,15 @@ describe("an audit log beside Vault's own", () => {
     assert.match(found(readAt(1, "vault-req_a", { session: "sesn_b" })).join(), /made for another session/);
   });
 
+  it("a read that gave nothing out needs no record: of nothing, or of a deleted version", () => {
+    const answering = (data: unknown) =>
+      JSON.stringify({ ...JSON.parse(other(2)), response: data === undefined ? {} : { data } });
+    for (const nothing of [undefined, null, { data: null, metadata: { deletion_time: "x" } }]) {
+      assert.deepEqual(found(own, answering(nothing)), []);
+    }
+    assert.equal(found(own, answering({ data: {} })).length, 1);
+  });
+
   it("a request that Vault does not know is found where its log has been when the request began", () => {
     const vaultLogFrom = (second: number) => found(noise(second), noise(4));
     assert.deepEqual(
