@@ -6,6 +6,7 @@ import pg from "pg";
 import { newId } from "../../../services/common/ids/new-id.ts";
 import { ToolOutcome } from "../../../services/gen/ganglion/types/v1/event.ts";
 import { startMcpUpstream, type TestMcpUpstream } from "../../kit/mcp-upstream.ts";
+import { until } from "../../kit/until.ts";
 import { type BoundSession, briefly, failureOf, ProxyKit } from "./proxy-kit.ts";
 
 describe("mcp-proxy when parts fail", () => {
@@ -148,7 +149,7 @@ describe("mcp-proxy when parts fail", () => {
           token.accessor,
         ])
       )[0].state === "revoked";
-    while (!(await isRevoked())) await new Promise((resolve) => setTimeout(resolve, 100));
+    await until(isRevoked, "the token to be revoked");
     assert.notEqual((await lookUp()).status, 200);
   });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { migrate, migrationNames } from "../../../services/mcp-proxy/store/migrate.ts";
 import { runService } from "../../kit/start-service.ts";
+import { until } from "../../kit/until.ts";
 import { ProxyKit } from "./proxy-kit.ts";
 
 const MAIN = new URL("../../../services/mcp-proxy/main.ts", import.meta.url);
@@ -119,7 +120,7 @@ describe("mcp-proxy at its start", function () {
     const upstream = "https://127.0.0.1:2/mcp";
     await kit.bound({ servers: [{ name: "demo", url: upstream, secret: "a-secret-for-nobody" }] });
     const live = () => kit.sql("ganglion_owner", "SELECT * FROM proxy.vault_tokens WHERE state <> 'revoked'");
-    while ((await live()).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(async () => (await live()).length > 0, "a token at Vault");
     kit.service.process.kill("SIGTERM");
     assert.equal(await kit.service.exit, 0);
     assert.deepEqual(await live(), []);

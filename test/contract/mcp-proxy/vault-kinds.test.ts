@@ -8,6 +8,7 @@ import {
   type UpdateCredentialRequest,
 } from "../../../services/gen/ganglion/vault/v1/vault_service.ts";
 import { startMcpUpstream, type TestMcpUpstream } from "../../kit/mcp-upstream.ts";
+import { until } from "../../kit/until.ts";
 import { becomesActive, SLOW_MS } from "../vault/kit/test-vault.ts";
 import { failureOf, NO_CHANGE, ProxyKit } from "./proxy-kit.ts";
 
@@ -293,7 +294,7 @@ describe("VaultService: kinds, changes and removals", function () {
     }
     // The next start works off what is left, as does every one of the proxies every 15 s.
     await kit.restartProxy();
-    while ((await rowsOf(doomed)).length > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+    await until(async () => (await rowsOf(doomed)).length === 0, "the next start to work off what is left");
     assert.equal(await atVault(id, doomed), undefined);
     assert.ok((await (await kit.vaults()).getVault({ vaultId: kept, workspaceId: "" })).vault);
   });
