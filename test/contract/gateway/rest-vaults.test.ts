@@ -1,83 +1,27 @@
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
-import Anthropic from "@anthropic-ai/sdk";
-import { ProxyKit } from "../mcp-proxy/proxy-kit.ts";
-import { type GatewayUnderTest, playApiKeys, startGateway } from "./gateway-kit.ts";
-
-const KEY = "gk-vaults-0123456789";
-const SERVER = "https://mcp.example.test/mcp";
-const ENDPOINT = "https://id.example.test/token";
+import type Anthropic from "@anthropic-ai/sdk";
+import type { ProxyKit } from "../mcp-proxy/proxy-kit.ts";
+import { RestVaults, refusal, SERVER } from "./rest-vaults-kit.ts";
 
 describe("vaults over REST, with the official SDK", () => {
+  let rest: RestVaults;
   let kit: ProxyKit;
-  let mesh: GatewayUnderTest;
   let vaults: Anthropic["beta"]["vaults"];
-  /** Every secret that a test sent: none may come back, be logged or be stored in the database. */
-  const sent: string[] = [];
-  const seen: string[] = [];
 
   before(async function () {
     this.timeout(120_000);
-    kit = await ProxyKit.start();
-    mesh = await startGateway([playApiKeys(KEY)], { ca: kit.ca, address: kit.service.listening.addr });
-    const watched: typeof fetch = async (input, init) => {
-      const response = await fetch(input, init);
-      const text = await response.text();
-      seen.push(text, JSON.stringify([...response.headers]));
-      const body = response.status === 204 ? null : text;
-      return new Response(body, { status: response.status, headers: response.headers });
-    };
-    vaults = new Anthropic({ apiKey: KEY, baseURL: mesh.rest, fetch: watched }).beta.vaults;
+    rest = await RestVaults.start();
+    ({ kit, vaults } = rest);
   });
 
-  after(async () => {
-    await mesh?.stop();
-    await kit?.stop();
-  });
+  after(() => rest?.stop());
 
-  const secret = () => {
-    const text = `cnry-${randomBytes(20).toString("hex")}`;
-    sent.push(text);
-    return text;
-  };
-  const makeVault = async () => (await vaults.create({ display_name: "of a test" })).id;
-  const bearer = (url = SERVER) => ({ type: "static_bearer" as const, mcp_server_url: url, token: secret() });
-  const oauth = () => ({
-    type: "mcp_oauth" as const,
-    mcp_server_url: SERVER,
-    access_token: secret(),
-    expires_at: new Date(Date.now() + 3_600_000).toISOString(),
-    refresh: {
-      client_id: "client-1",
-      refresh_token: secret(),
-      token_endpoint: ENDPOINT,
-      token_endpoint_auth: { type: "client_secret_post" as const, client_secret: secret() },
-      scope: "read write",
-      resource: "https://mcp.example.test",
-    },
-  });
-  const variable = () => ({
-    type: "environment_variable" as const,
-    secret_name: "SERVICE_TOKEN",
-    secret_value: secret(),
-    networking: {
-      type: "limited" as const,
-      allowed_hosts: ["api.example.test", "*.example.org", "192.0.2.7"],
-    },
-  });
-  const stored = async (vaultId: string, id: string) => {
-    const path = `ganglion/data/vaults/${vaultId}/${id}`;
-    const { body, status } = await kit.vault.http.call("GET", path, { token: kit.rootToken, accept: [404] });
-    return status === 200 ? (body.data as { data: Record<string, string> }).data : undefined;
-  };
-  const refusal = async (work: Promise<unknown>) => {
-    const error = await work.then(
-      () => assert.fail("it was not refused"),
-      (thrown: unknown) => thrown,
-    );
-    assert.ok(error instanceof Anthropic.APIError, String(error));
-    return error;
-  };
+  const secret = () => rest.secret();
+  const makeVault = () => rest.makeVault();
+  const bearer = (url?: string) => rest.bearer(url);
+  const oauth = () => rest.oauth();
+  const variable = () => rest.variable();
+  const stored = (vaultId: string, id: string) => rest.stored(vaultId, id);
 
   it("makes, shows, changes, lists, archives and deletes vaults", async () => {
     const made = await vaults.create({ display_name: "one", metadata: { a: "1", b: "2" } });
@@ -205,75 +149,6 @@ describe("vaults over REST, with the official SDK", () => {
     assert.deepEqual(made.auth.injection_location, { header: true, body: false });
   });
 
-  const limited = (...hosts: string[]) => ({ networking: { type: "limited", allowed_hosts: hosts } });
-  const bad: [string, () => object, RegExp][] = [
-    ["no auth", () => ({}), /auth/],
-    ["an unknown type", () => ({ auth: { type: "basic" } }), /auth\.type/],
-    ["an unknown field", () => ({ auth: { ...bearer(), colour: "red" } }), /auth\.colour/],
-    ["no token", () => ({ auth: { ...bearer(), token: undefined } }), /auth\.token/],
-    ["a token that is no text", () => ({ auth: { ...bearer(), token: 12345678 } }), /auth\.token/],
-    ["a token with a line feed", () => ({ auth: { ...bearer(), token: `${secret()}\n` } }), /auth\.token/],
-    ["a URL with a user name", () => ({ auth: bearer("https://u:p@mcp.test/") }), /mcp_server_url/],
-    ["an expiry in the past", () => ({ auth: { ...oauth(), expires_at: "2020-01-01T00:00:00Z" } }), /future/],
-    ["an expiry that is no time", () => ({ auth: { ...oauth(), expires_at: "soon" } }), /RFC 3339/],
-    [
-      "a public client with a secret",
-      () => {
-        const auth = oauth();
-        const how = { type: "none", client_secret: secret() };
-        return { auth: { ...auth, refresh: { ...auth.refresh, token_endpoint_auth: how } } };
-      },
-      /client_secret/,
-    ],
-    [
-      "no refresh token",
-      () => ({ auth: { ...oauth(), refresh: { ...oauth().refresh, refresh_token: null } } }),
-      /refresh_token/,
-    ],
-    ["no networking", () => ({ auth: { ...variable(), networking: undefined } }), /networking/],
-    ["networking null", () => ({ auth: { ...variable(), networking: null } }), /networking/],
-    [
-      "17 hosts",
-      () => ({ auth: { ...variable(), ...limited(...Array.from({ length: 17 }, (_, i) => `h${i}.test`)) } }),
-      /allowed_hosts/,
-    ],
-    ["both places off", () => ({ auth: { ...variable(), injection_location: {} } }), /injection_location/],
-    ["places null", () => ({ auth: { ...variable(), injection_location: null } }), /injection_location/],
-    [
-      "the name of a variable that programs obey",
-      () => ({ auth: { ...variable(), secret_name: "LD_PRELOAD" } }),
-      /secret_name/,
-    ],
-    ["a name with a sign in it", () => ({ auth: { ...variable(), secret_name: "A-B" } }), /secret_name/],
-    ...[
-      "https://a.test",
-      "a.test:443",
-      "a.test/x",
-      "[::1]",
-      "::1",
-      "*",
-      "a.*.test",
-      "127.1",
-      "0x7f.1",
-      "a b.test",
-      "",
-    ].map((host): [string, () => object, RegExp] => [
-      `the host ${JSON.stringify(host)}`,
-      () => ({ auth: { ...variable(), ...limited(host) } }),
-      /allowed_hosts/,
-    ]),
-  ];
-  for (const [what, body, message] of bad) {
-    it(`refuses ${what} with 400 and repeats no secret`, async () => {
-      const vaultId = await makeVault();
-      const error = await refusal(vaults.credentials.create(vaultId, body() as never));
-      assert.equal(error.status, 400);
-      assert.equal(error.type, "invalid_request_error");
-      assert.match(error.message, message);
-      assert.deepEqual((await vaults.credentials.list(vaultId)).data, []);
-    });
-  }
-
   it("keeps the kind and the key of a credential", async () => {
     const vaultId = await makeVault();
     const { id } = await vaults.credentials.create(vaultId, { auth: bearer() });
@@ -287,13 +162,13 @@ describe("vaults over REST, with the official SDK", () => {
   it("answers 409 to a second active one with the same key, whichever kind, and is not asked again", async () => {
     const vaultId = await makeVault();
     await vaults.credentials.create(vaultId, { auth: bearer() });
-    const before = seen.length;
+    const before = rest.seen.length;
     for (const auth of [bearer("HTTPS://mcp.example.test:443/mcp/"), oauth()]) {
       const error = await refusal(vaults.credentials.create(vaultId, { auth }));
       assert.equal(error.status, 409);
       assert.equal(error.type, "conflict_error");
     }
-    assert.equal(seen.length - before, 4, "two answers, each with its headers");
+    assert.equal(rest.seen.length - before, 4, "two answers, each with its headers");
     await vaults.credentials.create(vaultId, { auth: variable() });
     assert.equal((await refusal(vaults.credentials.create(vaultId, { auth: variable() }))).status, 409);
   });
@@ -382,23 +257,5 @@ describe("vaults over REST, with the official SDK", () => {
     }
   });
 
-  it("returns, logs and stores no secret anywhere outside Vault [A117]", async () => {
-    assert.ok(sent.length > 50);
-    const rows = await kit.sql(
-      "ganglion_owner",
-      "SELECT row_to_json(c)::text AS text FROM proxy.credentials c UNION ALL SELECT row_to_json(v)::text FROM proxy.vaults v",
-    );
-    const places = {
-      answers: seen.join("\n"),
-      logs: JSON.stringify([mesh.gateway.lines(), kit.service.lines()]),
-      database: rows.map(({ text }: { text: string }) => text).join("\n"),
-    };
-    for (const [place, text] of Object.entries(places)) {
-      assert.ok(text.length > 100, `${place} were looked at`);
-      const found = sent.filter(
-        (one) => text.includes(one) || text.includes(Buffer.from(one).toString("hex")),
-      );
-      assert.deepEqual(found, [], place);
-    }
-  });
+  it("returns, logs and stores no secret anywhere outside Vault [A117]", () => rest.assertKeptSecret(45));
 });
