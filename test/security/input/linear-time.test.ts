@@ -9,6 +9,7 @@ import { isHostListed, repositoryUrl } from "../../../services/mcp-proxy/domain/
 import { judgeBetas } from "../../../services/mcp-proxy/domain/judge-model-request.ts";
 import { recordText } from "../../../services/mcp-proxy/domain/new-record.ts";
 import { createRedactor } from "../../../services/mcp-proxy/domain/redactor.ts";
+import { readClientHello } from "../../../services/mcp-proxy/egress/client-hello.ts";
 import { readGitTarget } from "../../../services/mcp-proxy/egress/git/read-git-target.ts";
 
 /** Texts that make a pattern which can match in many ways try them all. */
@@ -21,6 +22,12 @@ const SHAPES: readonly [name: string, make: (length: number) => string][] = [
   ["percent", (n) => "%2".repeat(n / 2)],
   ["spaces", (n) => `${" ".repeat(n)}x`],
 ];
+
+/** The beginning of a greeting, each byte in a record of its own. */
+const inRecords = (text: string): Buffer => {
+  const message = Buffer.from(`\u0001\u0000\u00ea\u0060${text}`, "latin1");
+  return Buffer.concat(Array.from(message, (byte) => Buffer.from([22, 3, 3, 0, 1, byte])));
+};
 
 const ignore = (act: () => unknown) => () => {
   try {
@@ -37,6 +44,7 @@ const READERS: readonly [name: string, read: (text: string) => void][] = [
   ["a host of a credential", (text) => isAllowedHost(text)],
   ["a host against a list", (text) => isHostListed(text, ["*.a.test", "b.test"])],
   ["a path of the git door", (text) => ignore(() => readGitTarget("GET", `/git/h.test/${text}`))()],
+  ["a TLS greeting of 60,000 bytes in as many records", (text) => readClientHello(inRecords(text))],
   ["the name of a tool", (text) => mcpModelName(text, text)],
   [
     "the schema of a tool",
