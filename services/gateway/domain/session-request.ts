@@ -41,8 +41,8 @@ export const SESSION_LIST_KEYS = [
 ];
 
 /**
- * createSessionRequest reads the body of POST /v1/sessions, and the tokens of its repositories beside it. The request's id makes a repeated call to the session
- * service, after an answer that got lost, one session.
+ * createSessionRequest reads the body of POST /v1/sessions, and the tokens of its repositories beside it. The request's
+ * id makes a repeated call to the session service, after an answer that got lost, one session.
  */
 export function createSessionRequest(
   body: Record<string, unknown>,

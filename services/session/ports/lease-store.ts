@@ -33,7 +33,10 @@ export interface Given {
 export interface LeaseStore {
   /** Records a sign of life; gives the sessions that another run of the instance held and that are free now. */
   heartbeat(heartbeat: Heartbeat, signal?: AbortSignal): Promise<string[]>;
-  /** Takes one session; the same request again gets what it got. Otherwise the named one or any that nobody alive drives; undefined when there is none. */
+  /**
+   * Takes one session; the same request again gets what it got. Otherwise the named one or any that nobody alive drives;
+   * undefined when there is none.
+   */
   acquire(holder: Holder, wish: LeaseWish, signal?: AbortSignal): Promise<Given | undefined>;
   /** Gives a lease back; undefined when the session does not exist, else whether it can be leased now. */
   release(

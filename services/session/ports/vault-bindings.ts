@@ -1,5 +1,4 @@
 import type { ParentCall } from "../../common/grpc/call-context.ts";
-
 import type { Repository } from "../../gen/ganglion/types/v1/repository.ts";
 
 /** What a session may use of the credential path. */

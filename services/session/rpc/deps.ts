@@ -48,6 +48,9 @@ export interface Deps {
   readonly heartbeatTtlMs: number;
   /** Longest silence of a stream. */
   readonly quietMs: number;
-  /** Says to watchers and harnesses, here and elsewhere, that a session changed; `event` is all that was appended, where that is at hand. */
+  /**
+   * Says to watchers and harnesses, here and elsewhere, that a session changed; `event` is all that was appended, where that
+   * is at hand.
+   */
   announce(sessionId: string, isRunnable: boolean, event?: Event): void;
 }
