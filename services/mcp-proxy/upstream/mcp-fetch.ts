@@ -107,9 +107,9 @@ async function send(input: string | URL, init: RequestInit, opensStream: boolean
  * newer era these say which versions a server speaks, and what is wrong with a request.
  */
 function refuseStatus(status: number, discard: () => void): void {
-  const isAnswer = status >= 200 && status < 300;
+  if (status >= 200 && status < 300) return;
   const failure = failureOfStatus(status);
-  if (isAnswer || (failure.kind === "refused" && status >= 400)) return;
+  if (failure.kind === "refused" && status >= 400) return;
   discard();
   throw failure;
 }
