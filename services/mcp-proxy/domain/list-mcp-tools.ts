@@ -84,6 +84,7 @@ async function listOnce(
 
 const REASONS: Record<McpFailureKind, Reason> = {
   not_listed: "MCP_SERVER_NOT_FOUND",
+  not_called: "UPSTREAM_MALFORMED",
   asks_back: "UPSTREAM_MALFORMED",
   unreachable: "UPSTREAM_UNREACHABLE",
   broken: "UPSTREAM_MALFORMED",

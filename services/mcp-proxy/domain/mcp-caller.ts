@@ -44,11 +44,12 @@ export interface McpCounters {
 }
 
 /**
- * How an operation failed. "unreachable", "redirect", "unauthorized", "refused" and "not_listed" (the server has no such
- * tool, so it was not asked to run it): the tool certainly did not run.
+ * How an operation failed. "unreachable", "redirect", "unauthorized", "refused", "not_listed" (the server has no such
+ * tool, so it was not asked to run it) and "not_called" (it failed before it could be asked): the tool certainly did not run.
  */
 export type McpFailureKind =
   | "not_listed"
+  | "not_called"
   | "asks_back"
   | "unreachable"
   | "broken"

@@ -39,6 +39,8 @@ export function resultOfFailure(
       return say(rpcCode === -32601 || rpcCode === -32602 ? "not_run" : "completed", text);
     case "not_listed":
       return say("not_run", "The MCP server has no tool of that name.");
+    case "not_called":
+      return say("not_run", "The MCP server could not be asked for its tools, so the tool was not called.");
     case "asks_back":
       return say("unknown", "The tool asks for input in the middle of its work, which nobody here can give.");
     case "refused":

@@ -34,6 +34,11 @@ const SETTLE_MS = 250;
 /** Ends what an operation left open. One for all: making an error costs more than the rest of the ending. */
 const OVER = new UpstreamFailure("cancelled");
 
+/** Failures that say nothing of the tool when they come before its call: while connecting, or listing. */
+const AMBIGUOUS: ReadonlySet<McpFailureKind> = new Set([
+  ...(["broken", "malformed", "too_large", "timeout", "rpc_error"] as const),
+]);
+
 type Work<T> = (connection: McpConnection, signal: AbortSignal) => Promise<T>;
 
 /** Makes the caller of MCP servers over pinned connections. */
@@ -60,9 +65,9 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
       status: 0,
       onStreamEnd: (failure, isResumable, step) => {
         if (isResumable) return;
-        const reason = failure ?? new UpstreamFailure("malformed");
         const giveUp = () => {
-          if (step !== undefined && step !== operation.step) return;
+          if (operation.isOver || (step !== undefined && step !== operation.step)) return;
+          const reason = failure ?? new UpstreamFailure("malformed");
           currentOperation.run(operation, () => request.abort(reason));
         };
         setTimeout(giveUp, SETTLE_MS).unref();
@@ -124,8 +129,10 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
         connection.list.told = connection.list.digest;
         return tools;
       }),
-    callTool: (target, { name, inputJson, silenceMs, totalMs, admit }, signal) =>
-      perform(target, signal, async (connection, inner): Promise<McpToolAnswer> => {
+    callTool: async (target, { name, inputJson, silenceMs, totalMs, admit }, signal) => {
+      let isSent = false;
+      const outcome = await perform(target, signal, async (connection, inner): Promise<McpToolAnswer> => {
+        isSent = false;
         const { list } = connection;
         if (list.listedAt <= Date.now() - BELIEVED_MS || !list.tools.has(name))
           await refresh(connection, inner);
@@ -143,10 +150,14 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
           // Nobody here can answer what a server of the newer era asks back in the middle of a call.
           allowInputRequired: true,
         };
+        isSent = true;
         const result = await callIn(connection, tool, params, options);
         if (isInputRequiredResult(result)) throw new UpstreamFailure("asks_back");
         return readToolAnswer(result);
-      }),
+      });
+      const isBefore = !outcome.ok && !isSent && AMBIGUOUS.has(outcome.failure);
+      return isBefore ? { ...outcome, failure: "not_called" } : outcome;
+    },
     isRepeatable: (target, toolName) => {
       const json = connections.listOf(target)?.tools.get(toolName)?.annotationsJson;
       if (!json) return false;

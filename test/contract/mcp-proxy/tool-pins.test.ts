@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import type { ServerResponse } from "node:http";
 import { newId } from "../../../services/common/ids/new-id.ts";
 import { ToolPinServiceService } from "../../../services/gen/ganglion/mcpproxy/v1/tool_pin_service.ts";
 import { ToolOutcome } from "../../../services/gen/ganglion/types/v1/event.ts";
-import { answer, HostileMcp } from "./hostile-mcp.ts";
+import { answer, HostileMcp, type Rpc } from "./hostile-mcp.ts";
 import { type BoundSession, briefly, failureOf, ProxyKit, WORKSPACE } from "./proxy-kit.ts";
 
 const SECRET = `sk-${randomBytes(16).toString("hex")}`;
+
+const JSON_TYPE = { "content-type": "application/json" };
 
 type Tool = Record<string, unknown> & { name: string };
 
@@ -240,6 +243,24 @@ describe("tools are called as they were approved [A052]", () => {
     assert.equal(upstream.of("tools/call").length, 0);
   });
 
+  const failedLists: [string, (rpc: Rpc, response: ServerResponse) => void][] = [
+    ["breaks off", (_rpc, response) => response.destroy()],
+    ["is HTML", (_rpc, response) => response.writeHead(200, { "content-type": "text/html" }).end("<p>")],
+    ["is an error", (rpc, response) => response.writeHead(200, JSON_TYPE).end(errorOf(rpc))],
+    ["is larger than can be", (rpc, response) => answer(response, rpc, { tools: ["x".repeat(17 << 20)] })],
+  ];
+  for (const [what, fail] of failedLists) {
+    it(`a list before a call that ${what}: the tool is not called, and the result says so`, async () => {
+      upstream.misbehave = (rpc, _request, response) => {
+        if (rpc.method === "tools/list") fail(rpc, response);
+        return rpc.method === "tools/list";
+      };
+      assert.equal((await call()).call?.outcome, ToolOutcome.TOOL_OUTCOME_NOT_RUN);
+      assert.equal(upstream.of("tools/call").length, 0);
+      assert.equal(briefly(await kit.records(session.sessionId)).at(-1), "outcome not_called");
+    });
+  }
+
   it("a name that nobody could call a tool by is left out, the others are there", async () => {
     tools.push({ ...described("x"), name: "a\u0000b" }, { ...described("x"), name: "y".repeat(129) });
     assert.equal((await list()).tools.length, 2);
@@ -273,3 +294,7 @@ describe("tools are called as they were approved [A052]", () => {
     assert.equal((await pins(true)).length, 1);
   });
 });
+
+function errorOf({ id }: Rpc): string {
+  return JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32603, message: "no list today" } });
+}
