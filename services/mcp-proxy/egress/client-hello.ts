@@ -7,6 +7,8 @@ export type Hello =
   | { kind: "hello"; serverName: string | undefined };
 
 const MAX_BYTES = 65_536;
+/** A greeting needs one record, or two; each piece that comes is read from the beginning. */
+const MAX_RECORDS = 16;
 const HANDSHAKE = 22;
 const CLIENT_HELLO = 1;
 const SERVER_NAME = 0;
@@ -19,7 +21,7 @@ export function readClientHello(bytes: Buffer): Hello {
   let have = 0;
   let need = Number.POSITIVE_INFINITY;
   let at = 0;
-  for (;;) {
+  for (let record = 0; record < MAX_RECORDS; record += 1) {
     if (bytes.length > at && bytes[at] !== HANDSHAKE) return INVALID;
     if (bytes.length > at + 1 && bytes[at + 1] !== 3) return INVALID;
     if (bytes.length < at + 5) return bytes.length > MAX_BYTES ? INVALID : PARTIAL;
@@ -37,6 +39,7 @@ export function readClientHello(bytes: Buffer): Hello {
     if (fragment.length < length) return bytes.length > MAX_BYTES ? INVALID : PARTIAL;
     at += 5 + length;
   }
+  return INVALID;
 }
 
 function readBody(body: Buffer): Hello {

@@ -40,16 +40,24 @@ describe("the greeting of a TLS connection [A001]", () => {
     }
   });
 
-  it("may come in several records", () => {
+  const inRecords = (size: number): Buffer => {
     const body = hello.subarray(5);
-    const records = [body.subarray(0, 3), body.subarray(3, 100), body.subarray(100)].map((part) => {
-      const head = Buffer.from([22, 3, 1, part.length >> 8, part.length & 255]);
-      return Buffer.concat([head, part]);
+    const parts = Array.from({ length: Math.ceil(body.length / size) }, (_, i) => {
+      const part = body.subarray(i * size, (i + 1) * size);
+      return Buffer.concat([Buffer.from([22, 3, 1, part.length >> 8, part.length & 255]), part]);
     });
-    assert.deepEqual(readClientHello(Buffer.concat(records)), {
-      kind: "hello",
-      serverName: "api.example.test",
-    });
+    return Buffer.concat(parts);
+  };
+
+  it("may come in several records, but not in many", () => {
+    const body = hello.length - 5;
+    for (const records of [2, 3, 16]) {
+      const read = readClientHello(inRecords(Math.ceil(body / records)));
+      assert.deepEqual(read, { kind: "hello", serverName: "api.example.test" }, String(records));
+    }
+    for (const size of [1, 3, Math.floor(body / 17)]) {
+      assert.deepEqual(readClientHello(inRecords(size)), { kind: "invalid" }, String(size));
+    }
   });
 
   it("is refused when it is something else, and never read beyond its ends", () => {
