@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import type { GanglionError } from "../../../../services/common/errors/ganglion-error.ts";
 import { GetEventsRequest } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
 import {
@@ -184,6 +185,19 @@ export function leasesSuite(kit: () => SessionKit): void {
       const positions = logStart.events.map(({ position }) => position);
       same(positions, [1n, 2n, 3n, 4n]);
       assert.equal(lease?.headPosition, 7n);
+    });
+
+    it("beside the largest checkpoint there is no room for events: they are read on from it", async () => {
+      const { id } = await suite.create({ initialEvents: [userMessage("x")] });
+      const { caller, acquire, release, bootId } = await harness();
+      const epoch = (await acquire(id))?.epoch ?? 0n;
+      const checkpoint = { format: "fold/1", position: 2n, data: randomBytes(3 << 20) };
+      await caller.session.putCheckpoint({ sessionId: id, epoch, ...checkpoint });
+      await release(id, epoch);
+      const asked = { sessionId: id, bootId, checkpointFormat: "fold/1" };
+      const { logStart } = await caller.session.acquireLease(asked);
+      assert.ok(logStart && checkpoint.data.equals(logStart.checkpointData));
+      same([logStart.checkpointPosition, logStart.events, logStart.hasMore], [2n, [], true]);
     });
 
     it("any runnable session is never one's own live one", async () => {
