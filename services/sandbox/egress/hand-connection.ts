@@ -15,30 +15,22 @@ export class HandConnection {
   readonly #client: Socket;
   readonly #token: HandToken;
   readonly #gone = new AbortController();
-  #upstream: TLSSocket | undefined;
 
   constructor(client: Socket, dialer: ProxyDialer, token: HandToken, idleMs: number) {
     this.#client = client;
     this.#token = token;
     client.once("close", () => this.#gone.abort());
     // Whatever passes, passes this end.
-    client.setTimeout(idleMs, () => this.cut());
+    client.setTimeout(idleMs, () => client.destroy());
     client.once("end", () => client.setTimeout(Math.min(idleMs, HALF_CLOSED_MS)));
     const closed = new Promise<void>((resolve) => client.once("close", () => resolve()));
     this.ended = this.#carry(dialer).then(() => closed);
-  }
-
-  /** cut ends it at once. */
-  cut(): void {
-    this.#client.destroy();
-    this.#upstream?.destroy();
   }
 
   async #carry(dialer: ProxyDialer): Promise<void> {
     const client = this.#client;
     try {
       const [token, upstream] = await both(this.#token.get(), dialer.dial(this.#gone.signal));
-      this.#upstream = upstream;
       upstream.on("error", () => client.destroy());
       if (client.destroyed) return void upstream.destroy();
       // The hand's bytes come after this line, whatever they are: it cannot speak for another hand.

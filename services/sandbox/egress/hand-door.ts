@@ -34,7 +34,8 @@ export class HandDoor implements OpenDoor {
   readonly #parts: DoorParts;
   readonly #token: HandToken;
   readonly #server: Server;
-  readonly #connections = new Set<HandConnection>();
+  readonly #clients = new Set<Socket>();
+  #carried = 0;
   #closed: Promise<void> | undefined;
 
   private constructor(parts: DoorParts, token: HandToken) {
@@ -69,7 +70,7 @@ export class HandDoor implements OpenDoor {
   close(): Promise<void> {
     this.#closed ??= new Promise((resolve) => {
       this.#server.close(() => resolve());
-      for (const connection of this.#connections) connection.cut();
+      for (const client of this.#clients) client.destroy();
     });
     return this.#closed;
   }
@@ -81,15 +82,17 @@ export class HandDoor implements OpenDoor {
       client.destroy();
       return;
     }
-    if (this.#connections.size >= limits.perHand || open.count >= limits.total) {
+    this.#clients.add(client);
+    client.once("close", () => this.#clients.delete(client));
+    if (this.#carried >= limits.perHand || open.count >= limits.total) {
       refuse(client, "too many connections are open");
       return;
     }
     const connection = new HandConnection(client, this.#parts.dialer, this.#token, limits.idleMs);
-    this.#connections.add(connection);
+    this.#carried += 1;
     open.count += 1;
     void connection.ended.then(() => {
-      this.#connections.delete(connection);
+      this.#carried -= 1;
       open.count -= 1;
     });
   }
