@@ -39,18 +39,20 @@ export const WRITE_DISPATCH = {
   text: `
 WITH c AS (UPDATE proxy.calls SET state = 'dispatched', dispatched_at = now(), is_repeatable = $5
            WHERE session_id = $2 AND call_key = $3 AND request_id = $4 AND state = 'claimed' RETURNING 1)
-SELECT w.sequence, w.line FROM c CROSS JOIN LATERAL proxy.write_records($1) w`,
+SELECT w.refusal, w.sequence, w.line FROM c CROSS JOIN LATERAL proxy.write_records($1) w`,
 };
 
 /** Appends an outcome and stores the call's result; a call that certainly did not run frees its key. */
 export const WRITE_END = {
   name: "write_end",
   text: `
-WITH done AS (UPDATE proxy.calls SET state = 'finished', result = $5, finished_at = now()
-              WHERE session_id = $2 AND call_key = $3 AND request_id = $4 AND state <> 'finished'
+WITH w AS MATERIALIZED (SELECT r.* FROM proxy.write_records($1) r),
+     done AS (UPDATE proxy.calls SET state = 'finished', result = $5, finished_at = now()
+              FROM w
+              WHERE w.refusal IS NULL AND session_id = $2 AND call_key = $3 AND request_id = $4 AND state <> 'finished'
                 AND $5::bytea IS NOT NULL),
-     freed AS (DELETE FROM proxy.calls
-               WHERE session_id = $2 AND call_key = $3 AND request_id = $4 AND state <> 'finished'
+     freed AS (DELETE FROM proxy.calls USING w
+               WHERE w.refusal IS NULL AND session_id = $2 AND call_key = $3 AND request_id = $4 AND state <> 'finished'
                  AND $5::bytea IS NULL)
-SELECT w.sequence, w.line FROM proxy.write_records($1) w`,
+SELECT w.refusal, w.sequence, w.line FROM w`,
 };

@@ -145,7 +145,11 @@ export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions 
     });
 
   return {
-    write: (record, guard) => enqueue(record, guard),
+    write: async (record, guard) => {
+      const refusal = await enqueue(record, guard);
+      if (!guard) refuseClosed(refusal);
+      return refusal;
+    },
     writeTogether: enqueue,
     writeAndClaim: async (record, guard, claim: CallClaim) => {
       const values = [JSON.stringify([entryOf(record, guard)]), claim.sessionId, claim.callKey, claim.epoch];
@@ -157,8 +161,10 @@ export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions 
     },
     writeDispatch: async (record, call) => {
       const values = [JSON.stringify([entryOf(record)]), call.sessionId, call.callKey, record.request_id];
-      const rows = await run(record.request_id, WRITE_DISPATCH, [...values, call.isRepeatable]);
-      return rows.length === 1;
+      const all = [...values, call.isRepeatable];
+      const [row] = await run<Refusal>(record.request_id, WRITE_DISPATCH, all);
+      refuseClosed(row?.refusal);
+      return row !== undefined;
     },
     writeEnd: async (record, end: CallEnd) => {
       const values = [
@@ -168,9 +174,15 @@ export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions 
         end.requestId,
         end.result,
       ];
-      await run(record.request_id, WRITE_END, values);
+      const [row] = await run<Refusal>(record.request_id, WRITE_END, values);
+      refuseClosed(row?.refusal);
     },
   };
+}
+
+/** Somebody closed the request already: what it says now comes too late, and is not in the log. */
+function refuseClosed(refusal: string | null | undefined): void {
+  if (refusal) throw proxyError("AUDIT_UNAVAILABLE");
 }
 
 function guardJson(guard: Guard): Record<string, string> {

@@ -32,7 +32,10 @@ export interface CallEnd {
 
 /** The audit log as a call sees it. Every method resolves when its record is durable, or rejects within 2 s. */
 export interface Ledger {
-  /** Writes a record. Resolves with the reason why the guard failed, when it did; then nothing was written. */
+  /**
+   * Writes a record. Resolves with the reason why the guard failed, when it did; then nothing was written. Dispatch and
+   * outcome of a request that was closed already are not written: that rejects.
+   */
   write(record: LedgerRecord, guard?: Guard): Promise<string | undefined>;
   /**
    * Writes a decision and, when its guard holds, the dispatch behind it, in one transaction: both are durable or neither.

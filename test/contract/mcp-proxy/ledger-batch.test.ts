@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import pg from "pg";
 import { createLedger } from "../../../services/mcp-proxy/audit/ledger.ts";
+import { recoverRequests } from "../../../services/mcp-proxy/audit/recover.ts";
 import type { WrittenRow } from "../../../services/mcp-proxy/audit/written-row.ts";
 import { followChain, GENESIS } from "../../../services/mcp-proxy/domain/audit-chain.ts";
 import { blankRecord, type RecordKind } from "../../../services/mcp-proxy/domain/new-record.ts";
 import type { Guard } from "../../../services/mcp-proxy/domain/ports.ts";
 import { migrate } from "../../../services/mcp-proxy/store/migrate.ts";
 import { startTestPostgres, type TestPostgres } from "../../kit/postgres.ts";
+import { until } from "../../kit/until.ts";
 
 const GUARD: Guard = {
   tokenHash: Buffer.alloc(32, 1),
@@ -92,4 +94,47 @@ describe("records that wait for the log's head together", function () {
       { request_id: "req_4", is_dispatched: true },
     ]);
   });
+
+  it("a request is closed once: neither a recovery after its outcome, nor anything after its recovery [A143]", async () => {
+    const own = { instance: "i", bootId: "b" };
+    const ledger = createLedger(pool, own);
+    const record = (kind: RecordKind, id: string) => ({ ...blankRecord(kind, id), session_id: "sesn_2" });
+    for (const id of ["req_a", "req_b"]) {
+      await ledger.write({ ...record("decision", id), effect: "allow" });
+    }
+    // Somebody believes the process dead, and it goes on.
+    const recovered = await recoverRequests(pool, { instance: "other", bootId: "c" }, ["req_a"]);
+    assert.equal(recovered.length, 1);
+    const late = { code: "UNAVAILABLE", reason: "AUDIT_UNAVAILABLE" };
+    await assert.rejects(ledger.write(record("dispatch", "req_a")), late);
+    await assert.rejects(ledger.write(record("outcome", "req_a")), late);
+    const end = { sessionId: "sesn_2", callKey: "sevt_1", requestId: "req_a", result: Buffer.alloc(1) };
+    await assert.rejects(ledger.writeEnd(record("outcome", "req_a"), end), late);
+
+    // An outcome that waits longer than its process does comes through before the recovery that it asked for.
+    await owner.query("BEGIN; SELECT FROM proxy.audit_head FOR UPDATE");
+    const outcome = ledger.write(record("outcome", "req_b"));
+    await waiting(1);
+    const recovery = recoverRequests(pool, own, ["req_b"]);
+    await waiting(2);
+    await owner.query("COMMIT");
+    await outcome;
+    assert.deepEqual(await recovery, []);
+
+    const { rows } = await owner.query(
+      "SELECT kind, request_id FROM proxy.audit_records WHERE session_id = 'sesn_2' ORDER BY request_id, sequence",
+    );
+    assert.deepEqual(
+      rows.map(({ kind, request_id: id }) => `${kind} ${id}`),
+      ["decision req_a", "recovery req_a", "decision req_b", "outcome req_b"],
+    );
+  });
+
+  /** As soon as that many wait for the head. */
+  async function waiting(count: number): Promise<void> {
+    // The proxy's own role sees its own connections, and no transaction keeps what it saw first.
+    const text = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%write_%'";
+    const look = async () => ((await pool.query(text)).rowCount ?? 0) >= count;
+    await until(look, `${count} that wait for the head`);
+  }
 });
