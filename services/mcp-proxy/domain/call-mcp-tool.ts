@@ -3,7 +3,13 @@ import { admitTools, refusePending } from "./admit-tools.ts";
 import type { Destination } from "./canonical-url.ts";
 import { chooseMcpServer } from "./choose-mcp.ts";
 import { MCP_KINDS } from "./credential-config.ts";
-import { failureError, isTokenRefused, type McpDeps, refuseOwnCredential } from "./list-mcp-tools.ts";
+import {
+  failureError,
+  isTokenRefused,
+  type McpDeps,
+  refuseOwnCredential,
+  statusOf,
+} from "./list-mcp-tools.ts";
 import type { LiveSessions } from "./live-sessions.ts";
 import type { McpTool } from "./mcp-caller.ts";
 import { renewAfterRefusal } from "./oauth/renewals.ts";
@@ -73,8 +79,9 @@ const POLL_MS = 250;
 
 /**
  * Calls a tool, once (law L4). The key decides: new, it is claimed together with the decision; under way here, this
- * caller waits for the same run (a caller that goes away only stops waiting); finished, it is answered from the journal; lost with the process that ran it, it is
- * run again only if nothing was sent or the tool may be repeated, and is otherwise answered as unknown.
+ * caller waits for the same run (a caller that goes away only stops waiting); finished, it is answered from the journal;
+ * lost with the process that ran it, it is run again only if nothing was sent or the tool may be repeated, and is otherwise
+ * answered as unknown.
  */
 export async function callMcpTool(
   deps: ToolCallDeps,
@@ -266,7 +273,7 @@ async function runOnce(
     return { call: stored, isReplayed: false, areToolsChanged };
   } catch (error) {
     // Nothing was sent, or the server refused it: the key is free again.
-    await passage.finish({ reason: endingOf(error) }, null);
+    await passage.finish({ reason: endingOf(error), status: statusOf(error) }, null);
     throw error;
   } finally {
     unregister();

@@ -116,6 +116,7 @@ export function isTokenRefused(error: unknown): boolean {
   return reasonOf(error) === "UPSTREAM_UNAUTHORIZED" && statusOf(error) === 401;
 }
 
-function statusOf(error: unknown): number {
+/** The upstream's status that an error of failureError has; 0 = none. */
+export function statusOf(error: unknown): number {
   return Number((error as { metadata?: Record<string, string> }).metadata?.upstream_status ?? 0);
 }

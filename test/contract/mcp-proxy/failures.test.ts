@@ -218,6 +218,11 @@ describe("mcp-proxy when parts fail", () => {
     const wrong = await bound(upstream.url, "wrong-but-long-enough");
     assert.equal((await failureOf(list(wrong))).reason, "UPSTREAM_UNAUTHORIZED");
     assert.equal((await failureOf(call(wrong, "echo", {}))).reason, "UPSTREAM_UNAUTHORIZED");
+    const outcomes = (await kit.records(wrong.sessionId)).filter(({ status }) => status > 0);
+    assert.deepEqual(
+      outcomes.map(({ status }) => status),
+      [401, 401],
+    );
     const none = await kit.bound({ servers: [{ name: "demo", url: upstream.url }] });
     assert.equal((await failureOf(list(none))).reason, "CRED_MISSING");
   });
