@@ -1,4 +1,5 @@
 import type { Destination } from "./canonical-url.ts";
+import type { LedgerRecord } from "./ports.ts";
 import { proxyError, type Reason } from "./proxy-error.ts";
 
 /** What a door asks the operator's policy. */
@@ -17,6 +18,21 @@ export type BoundQuestion =
 export interface Bound {
   /** The policy in force, by digest, and the rule that allows; absent = none does. */
   judge(workspaceId: string, question: BoundQuestion): { digest: string; rule?: string };
+}
+
+/**
+ * Asks the operator's policy, and notes in the record of whoever is judged by which policy and rule; throws for what no rule
+ * allows.
+ */
+export function askBound(
+  bound: Bound,
+  record: Pick<LedgerRecord, "workspace_id" | "policy_digest" | "rule_id">,
+  question: BoundQuestion,
+): void {
+  const { digest, rule } = bound.judge(record.workspace_id, question);
+  record.policy_digest = digest;
+  record.rule_id = rule ?? "";
+  if (rule === undefined) throw beyondBound(question);
 }
 
 const DENIALS: Record<BoundQuestion["door"], Reason> = {

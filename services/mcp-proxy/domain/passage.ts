@@ -1,7 +1,7 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import { newId } from "../../common/ids/new-id.ts";
 import { type AccessRow, type CredentialRow, judgeAccess } from "./access.ts";
-import { type Bound, type BoundQuestion, beyondBound } from "./bound.ts";
+import { askBound, type Bound, type BoundQuestion } from "./bound.ts";
 import type { Destination } from "./canonical-url.ts";
 import { blankRecord, recordText } from "./new-record.ts";
 import type {
@@ -131,9 +131,7 @@ export async function openPassage(deps: PassageDeps, asked: Asked): Promise<Pass
   let chosen: Chosen;
   let isWithinBound = false;
   const ask = (question: BoundQuestion) => {
-    const { digest, rule } = deps.bound.judge(access.workspaceId, question);
-    Object.assign(record, { policy_digest: digest, rule_id: rule ?? "" });
-    if (rule === undefined) throw beyondBound(question);
+    askBound(deps.bound, record, question);
     isWithinBound = true;
   };
   try {
@@ -197,7 +195,8 @@ function dispatchOf(
   return { ...decision, kind: "dispatch", effect: "", reason: "", ...factsOf(secret), ...sizeOf(sent) };
 }
 
-function factsOf({ version, vaultRequestId }: Secret) {
+/** What records say of a secret. */
+export function factsOf({ version, vaultRequestId }: Pick<Secret, "version" | "vaultRequestId">) {
   return { credential_version: String(version), vault_request_id: recordText(vaultRequestId) };
 }
 

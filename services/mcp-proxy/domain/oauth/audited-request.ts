@@ -1,9 +1,9 @@
 import { newId } from "../../../common/ids/new-id.ts";
-import { type Bound, beyondBound } from "../bound.ts";
+import { askBound, type Bound } from "../bound.ts";
 import { type Destination, parseDestination } from "../canonical-url.ts";
 import type { ResolvedAddress } from "../destination-policy.ts";
 import { blankRecord, recordText } from "../new-record.ts";
-import { endingOf } from "../passage.ts";
+import { endingOf, factsOf } from "../passage.ts";
 import type { Guard, Ledger, LedgerRecord } from "../ports.ts";
 import { isReason, proxyError, type Reason, reasonOf } from "../proxy-error.ts";
 import type { OauthTarget, Reply } from "./oauth-ports.ts";
@@ -82,18 +82,11 @@ export async function denyRequest(
   return deny(deps, recordOf(request), reason);
 }
 
-async function judge(
-  deps: AuditedDeps,
-  { url, asker }: OwnRequest,
-  record: LedgerRecord,
-): Promise<OauthTarget> {
+async function judge(deps: AuditedDeps, { url }: OwnRequest, record: LedgerRecord): Promise<OauthTarget> {
   const destination = parseDestination(url);
   if (!destination) return deny(deps, record, "URL_NOT_CANONICAL");
   try {
-    const question = { door: "oauth", destination } as const;
-    const { digest, rule } = deps.bound.judge(asker.workspaceId, question);
-    Object.assign(record, { policy_digest: digest, rule_id: rule ?? "" });
-    if (rule === undefined) throw beyondBound(question);
+    askBound(deps.bound, record, { door: "oauth", destination });
     return { url: new URL(url).href, destination, address: await deps.resolve(destination) };
   } catch (error) {
     const reason = reasonOf(error);
@@ -133,10 +126,7 @@ function allowed(ledger: Ledger, decision: LedgerRecord, target: OauthTarget): A
   return {
     requestId: decision.request_id,
     target,
-    uses: ({ version, vaultRequestId }) => {
-      known.credential_version = String(version);
-      known.vault_request_id = recordText(vaultRequestId);
-    },
+    uses: (secret) => void Object.assign(known, factsOf(secret)),
     send: async (work) => {
       known.peer_address = target.address.address;
       await ledger.write({ ...known, kind: "dispatch" });
