@@ -5,7 +5,8 @@ import {
   BindingServiceService,
   type IssueTokenRequest,
 } from "../../../services/gen/ganglion/mcpproxy/v1/binding_service.ts";
-import { EgressStage, until } from "./egress-stage.ts";
+import { until } from "../../kit/until.ts";
+import { EgressStage } from "./egress-stage.ts";
 import { ANYWHERE, askFrom, type HandKit, only, rawFrom } from "./hand-kit.ts";
 import { failureOf, type ProxyKit } from "./proxy-kit.ts";
 import type { Recorder } from "./recorder.ts";
@@ -104,14 +105,17 @@ describe("a connection at the egress door", () => {
     })();
     const stream = askFrom(hand, stage.http());
     const tunnel = askFrom(hand, stage.https());
-    await until(async () => (await stage.rows(hand)).filter((row) => row === "dispatch").length === 2);
+    await until(
+      async () => (await stage.rows(hand)).filter((row) => row === "dispatch").length === 2,
+      "two dispatches",
+    );
     const socket = await idle;
     const closed = once(socket, "close");
     const endedAt = performance.now();
     await kit.raiseFence(hand.sessionId, 1n, true);
     await Promise.all([assert.rejects(stream), assert.rejects(tunnel), closed]);
     assert.ok(performance.now() - endedAt < 5000);
-    await until(async () => (await stage.rows(hand)).length === 6);
+    await until(async () => (await stage.rows(hand)).length === 6, "six records");
     assert.deepEqual((await stage.rows(hand)).slice(4), Array(2).fill("outcome session_ended"));
   });
 
@@ -128,7 +132,7 @@ describe("a connection at the egress door", () => {
     await once(socket, "data");
     socket.destroy();
     await gone;
-    await until(async () => (await stage.rows(hand)).length === 3);
+    await until(async () => (await stage.rows(hand)).length === 3, "three records");
     assert.equal((await stage.rows(hand)).at(-1), "outcome cancelled");
   });
 

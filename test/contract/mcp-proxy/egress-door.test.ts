@@ -3,7 +3,8 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { connect } from "node:net";
-import { EgressStage, until } from "./egress-stage.ts";
+import { until } from "../../kit/until.ts";
+import { EgressStage } from "./egress-stage.ts";
 import { ANYWHERE, askFrom, connectFrom, type HandKit, only, rawFrom, type TestHand } from "./hand-kit.ts";
 import { briefly, type ProxyKit } from "./proxy-kit.ts";
 import type { Recorder } from "./recorder.ts";
@@ -246,7 +247,7 @@ describe("the egress door", () => {
       assert.ok(answer.body.equals(big));
       // What is inside is nobody's business here: an own key in it is a matter of which hosts are allowed [A057].
       assert.equal(api.seen[0]?.headers.authorization, "Bearer of-its-own");
-      await until(async () => (await stage.rows(hand)).length === 3);
+      await until(async () => (await stage.rows(hand)).length === 3, "three records");
       const records = await kit.records(hand.sessionId);
       assert.deepEqual(briefly(records), ["decision allow", "dispatch", "outcome ok"]);
       assert.equal(records[0]?.target, `CONNECT localhost:${api.port}`);

@@ -94,8 +94,3 @@ export class EgressStage {
     return [this.plain, this.api, this.unlisted];
   }
 }
-
-/** Waits for records that come after the answer; ends with the test's own time. */
-export async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setImmediate(resolve));
-}

@@ -5,7 +5,8 @@ import { GanglionError } from "../../../services/common/errors/ganglion-error.ts
 import { newId } from "../../../services/common/ids/new-id.ts";
 import { HandState } from "../../../services/gen/ganglion/sandbox/v1/sandbox_service.ts";
 import { ToolOutcome } from "../../../services/gen/ganglion/types/v1/event.ts";
-import { HandUser, SandboxKit, until, untilFile, untilRunning } from "./sandbox-kit.ts";
+import { until } from "../../kit/until.ts";
+import { HandUser, SandboxKit, untilFile, untilRunning } from "./sandbox-kit.ts";
 
 const reason = (expected: string) => (error: unknown) => GanglionError.is(error, expected);
 

@@ -11,6 +11,7 @@ import { SandboxServiceService } from "../../../services/gen/ganglion/sandbox/v1
 import { SessionServiceService } from "../../../services/gen/ganglion/session/v1/session_service.ts";
 import { TestCa } from "../../kit/ca.ts";
 import { removeFolder } from "../../kit/remove-folder.ts";
+import { until } from "../../kit/until.ts";
 import { giveTo, makeDataFolder, type SandboxProcess, sandboxUser, startSandbox } from "./sandbox-process.ts";
 
 /** A client of the sandbox service. */
@@ -205,15 +206,6 @@ export class HandUser {
   /** Runs a shell command. */
   bash(command: string, more: { key?: string; epoch?: bigint; timeoutMs?: number } = {}): Promise<Execution> {
     return this.tool("bash", { command }, more);
-  }
-}
-
-/** until asks again and again whether something is so. */
-export async function until(check: () => Promise<boolean>, what: string): Promise<void> {
-  const end = Date.now() + 20_000;
-  while (!(await check())) {
-    if (Date.now() > end) throw new Error(`waited too long for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
 

@@ -5,8 +5,9 @@ import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { issueCertificate } from "../../../services/common/tls/issue-certificate.ts";
+import { until } from "../../kit/until.ts";
 import { PlayedEgress, refusal } from "./played-egress.ts";
-import { type HandUser, SandboxKit, until } from "./sandbox-kit.ts";
+import { type HandUser, SandboxKit } from "./sandbox-kit.ts";
 
 const MAX_CONNECTIONS = 4;
 const BODY = "x".repeat(1024);
