@@ -184,7 +184,9 @@ export const SCENARIOS: readonly Scenario[] = [
     name: "slow tool",
     agent: "free",
     play: async (player, sessionId, words) => {
-      await player.turn(sessionId, script([{ calls: [mcpCall(words, SLOW_MS)] }, { text: "At last." }]));
+      // The second call finds no credential that is kept from the first.
+      const steps = [{ calls: [mcpCall(words, SLOW_MS)] }, { calls: [mcpCall(words)] }, { text: "At last." }];
+      await player.turn(sessionId, script(steps));
     },
   },
 ];
