@@ -16,7 +16,9 @@ import { wakeBenchmark } from "./mesh/wake.ts";
 import { auditBenchmark, startAuditStand } from "./proxy/audit.ts";
 import { credentialBenchmark, mcpCallBenchmark, modelRouteBenchmark, startCallStand } from "./proxy/calls.ts";
 import { egressBenchmark, startEgressStand } from "./proxy/egress.ts";
+import { revokeBenchmark, startReplicaStand } from "./proxy/revoke.ts";
 import { scanBenchmark } from "./proxy/scan.ts";
+import { startStreamStand, streamCutBenchmark } from "./proxy/stream-cut.ts";
 import { CleanUps } from "./report/clean-ups.ts";
 import { pickFigures } from "./report/pick-figures.ts";
 import { defineSuite, runSuites, type Suite } from "./report/run-suites.ts";
@@ -42,6 +44,8 @@ const SUITES: Suite[] = [
   defineSuite(startAuditStand, [auditBenchmark]),
   defineSuite(startEgressStand, [egressBenchmark]),
   defineSuite(startCallStand, [mcpCallBenchmark, modelRouteBenchmark, credentialBenchmark]),
+  defineSuite(startReplicaStand, [revokeBenchmark]),
+  defineSuite(startStreamStand, [streamCutBenchmark]),
   defineSuite(async () => ({}), [scanBenchmark]),
   // Memory first: the mesh is idle still.
   defineSuite(startMeshStand, [rssBenchmark, executeBenchmark, ttftBenchmark, stepBenchmark]),

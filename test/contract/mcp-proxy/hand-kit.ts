@@ -10,6 +10,7 @@ import {
   type Networking,
 } from "../../../services/gen/ganglion/mcpproxy/v1/binding_service.ts";
 import type { CredentialNetworking } from "../../../services/gen/ganglion/vault/v1/vault_service.ts";
+import type { RunningService } from "../../kit/start-service.ts";
 import { type ProxyKit, WORKSPACE } from "./proxy-kit.ts";
 
 /** A secret that a hand knows as a variable. */
@@ -28,6 +29,8 @@ export interface HandOptions {
   repositories?: GitRepository[];
   variables?: TestVariable[];
   bearers?: { url: string; secret: string }[];
+  /** What a brain of the session may ask. */
+  models?: string[];
 }
 
 /** A hand with its token, and the stand-in for its way out. */
@@ -57,22 +60,27 @@ export const only = (...allowedHosts: string[]): Networking => ({ ...ANYWHERE, t
 /** Hands of a proxy under test: bindings, tokens, and a forwarder for each as the sandbox service has one. */
 export class HandKit {
   readonly kit: ProxyKit;
+  readonly #replica: RunningService | undefined;
   readonly #forwarders: Server[] = [];
   readonly #sockets = new Set<Socket>();
 
-  constructor(kit: ProxyKit) {
+  /** `replica` is the process whose egress door the hands use; the kit's own unless said. */
+  constructor(kit: ProxyKit, replica?: RunningService) {
     this.kit = kit;
+    this.#replica = replica;
   }
 
   /** host:port of the egress door. */
   get address(): string {
-    const line = this.kit.service.lines().find(({ egress_addr: addr }) => addr !== undefined);
+    const line = (this.#replica ?? this.kit.service)
+      .lines()
+      .find(({ egress_addr: addr }) => addr !== undefined);
     return String(line?.egress_addr);
   }
 
   /** Binds a session and gives it a hand. */
   async hand(options: HandOptions = {}): Promise<TestHand> {
-    const { networking, repositories = [], variables = [], bearers = [] } = options;
+    const { networking, repositories = [], variables = [], bearers = [], models = [] } = options;
     const { kit } = this;
     const vaultId = await kit.makeVault(bearers);
     for (const variable of variables) await this.addVariable(vaultId, variable);
@@ -83,7 +91,7 @@ export class HandKit {
       workspaceId: WORKSPACE,
       vaultIds: [vaultId],
       mcpServers: [],
-      models: [],
+      models,
       replacesMcpServers: false,
       networking,
       gitRepositories: repositories,
