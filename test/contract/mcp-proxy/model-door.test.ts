@@ -189,42 +189,63 @@ describe("the model door", () => {
 
   it("cuts a running stream when its epoch is over, and says so in the log [L7]", async () => {
     const session = await kit.bound({ models: [MODEL] });
-    const { fetch } = await kit.door();
-    const messages = [{ role: "user", content: "scenario: slow ms=60000" }];
-    const answer = await fetch(`https://${kit.doorAddress()}/v1/messages`, {
-      method: "POST",
-      headers: { ...PLAIN, authorization: `Bearer ${session.token}` },
-      body: JSON.stringify({ ...HELLO, max_tokens: 100_000, stream: true, messages }),
-    });
-    const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
-    await reader.read();
+    const reader = await slowStream(session);
     const raisedAt = Date.now();
     await kit.raiseFence(session.sessionId, 2n, false);
-    await assert.rejects(async () => {
-      for (;;) if ((await reader.read()).done) return;
-    });
+    await assert.rejects(toEnd(reader));
     assert.ok(Date.now() - raisedAt < 5000);
     const records = await kit.recordsWhen(session.sessionId, ({ length }) => length === 3);
     assert.equal(records[2]?.reason, "token_stale_epoch");
     assert.equal((await stage.post(session.token, HELLO)).status, 401);
   });
 
+  it("cuts what runs, and lets nothing in, while the database cannot say whose session is over [L7]", async function () {
+    this.timeout(40_000);
+    const session = await kit.bound({ models: [MODEL] });
+    const reader = await slowStream(session);
+    const owner = new pg.Client(kit.postgres.connection("ganglion_owner"));
+    await owner.connect();
+    try {
+      await owner.query("BEGIN; LOCK TABLE proxy.fences IN ACCESS EXCLUSIVE MODE");
+      await assert.rejects(toEnd(reader));
+      assert.equal((await stage.post(session.token, HELLO)).status, 503);
+    } finally {
+      await owner.end();
+    }
+    const records = await kit.recordsWhen(session.sessionId, ({ length }) => length === 3);
+    assert.equal(records[2]?.reason, "database_unavailable");
+    assert.equal((await stage.post(session.token, HELLO)).status, 200);
+  });
+
   it("ends the upstream's stream when the caller goes away [A106]", async () => {
     const session = await kit.bound({ models: [MODEL] });
-    const { fetch } = await kit.door();
     const abort = new AbortController();
-    const messages = [{ role: "user", content: "scenario: slow ms=50000" }];
-    const answer = await fetch(`https://${kit.doorAddress()}/v1/messages`, {
-      method: "POST",
-      headers: { ...PLAIN, authorization: `Bearer ${session.token}` },
-      body: JSON.stringify({ ...HELLO, max_tokens: 100_000, stream: true, messages }),
-      signal: abort.signal,
-    });
-    await (answer.body as ReadableStream<Uint8Array>).getReader().read();
+    await slowStream(session, abort.signal);
     const before = (await model.journal.entries()).length;
     abort.abort();
     await model.journal.waitFor((entry) => entry.n >= before && entry.ending === "client_closed", 5000);
     const records = await kit.recordsWhen(session.sessionId, ({ length }) => length === 3);
     assert.equal(records[2]?.reason, "cancelled");
   });
+
+  type Reader = ReadableStreamDefaultReader<Uint8Array>;
+
+  /** A stream that goes on for a minute; its first bytes are there. */
+  async function slowStream({ token }: BoundSession, signal?: AbortSignal): Promise<Reader> {
+    const { fetch } = await kit.door();
+    const messages = [{ role: "user", content: "scenario: slow ms=60000" }];
+    const answer = await fetch(`https://${kit.doorAddress()}/v1/messages`, {
+      method: "POST",
+      headers: { ...PLAIN, authorization: `Bearer ${token}` },
+      body: JSON.stringify({ ...HELLO, max_tokens: 100_000, stream: true, messages }),
+      ...(signal ? { signal } : {}),
+    });
+    const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
+    await reader.read();
+    return reader;
+  }
+
+  async function toEnd(reader: Reader): Promise<void> {
+    while (!(await reader.read()).done);
+  }
 });
