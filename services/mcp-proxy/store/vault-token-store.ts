@@ -11,8 +11,8 @@ export interface VaultTokenRow {
 
 /** Vault tokens by accessor, and the queue of those to revoke. */
 export interface VaultTokenStore {
-  /** Records a token; false when the fence was raised meanwhile: it is queued for revocation and must not be used. */
-  add(token: VaultTokenRow): Promise<boolean>;
+  /** Records a token; when the fence was raised meanwhile, why it may not be used: it is queued for revocation. */
+  add(token: VaultTokenRow): Promise<"SESSION_ENDED" | "TOKEN_STALE_EPOCH" | undefined>;
   /** Queues what earlier boots of this instance left: their tokens were in a memory that is gone. */
   queueLeftBehind(): Promise<void>;
   /** Queues all of this boot's tokens. */
@@ -25,6 +25,11 @@ export interface VaultTokenStore {
 const ADD = {
   name: "add_vault_token",
   text: "SELECT proxy.add_vault_token($1, $2, $3, $4, $5, $6) AS is_live",
+};
+// A statement of its own: what that one waited for may have come after it began.
+const IS_OPEN = {
+  name: "has_open_fence",
+  text: "SELECT FROM proxy.fences WHERE session_id = $1 AND NOT ended",
 };
 const LEFT_BEHIND = {
   name: "queue_left_behind",
@@ -59,7 +64,9 @@ export function createVaultTokenStore(
   return {
     add: async (token) => {
       const values = [token.accessor, token.sessionId, token.vaultId, instance, bootId, token.epoch];
-      return (await query<{ is_live: boolean }>(pool, ADD, values))[0]?.is_live === true;
+      if ((await query<{ is_live: boolean }>(pool, ADD, values))[0]?.is_live === true) return undefined;
+      const isOpen = (await query(pool, IS_OPEN, [token.sessionId])).length === 1;
+      return isOpen ? "TOKEN_STALE_EPOCH" : "SESSION_ENDED";
     },
     queueLeftBehind: async () => {
       await query(pool, LEFT_BEHIND, [instance, bootId]);

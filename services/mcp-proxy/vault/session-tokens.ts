@@ -49,8 +49,9 @@ export function createSessionTokens(options: {
     if (typeof token !== "string" || typeof accessor !== "string" || token === "" || accessor === "") {
       throw new VaultFailure("malformed");
     }
-    const isLive = await store.add({ accessor, sessionId: owner.sessionId, vaultId, epoch: owner.epoch });
-    if (!isLive) throw proxyError("TOKEN_STALE_EPOCH");
+    const { sessionId, epoch } = owner;
+    const refusal = await store.add({ accessor, sessionId, vaultId, epoch });
+    if (refusal) throw proxyError(refusal);
     schedule(entry, typeof life === "number" ? life : 0);
     entry.value = token;
     return token;
