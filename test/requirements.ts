@@ -142,7 +142,7 @@ export const REQUIREMENTS: readonly Requirement[] = [
   { id: "B086", shows: "an upstream that lost our session concerns no other upstream" },
   { id: "B088", shows: "a tool that a server adds is shown with the next request and recorded" },
   { id: "B090", shows: "all pages of an upstream's tools are followed" },
-  { id: "B092", shows: "progress of a tool resets its timer" },
+  { id: "B092", shows: "progress of a tool reaches the tail and resets its timer" },
   { id: "B093", shows: "a cancelled call is cancelled at the upstream" },
   { id: "B095", shows: "parallel sessions on one upstream get their own answers" },
   { id: "B108", shows: "names that resolve to inside addresses are refused" },

@@ -37,6 +37,10 @@ export function createGrpcMcpServers(client: McpProxyClient): McpServers {
       return { ...callOf(await whole(client, call, scope)), areToolsChanged: toolsChanged };
     },
 
+    async *watch({ key, ...scope }) {
+      yield* client.watchCall({ key }, options(scope, Number.POSITIVE_INFINITY));
+    },
+
     async cancel({ key, ...scope }) {
       await client.cancelCall({ key }, options(scope, 10_000));
     },

@@ -8,7 +8,7 @@ const MAX_WAITING_CHARS = 1_000_000;
 
 /**
  * Previews over one stream per lease, opened with the first of them. Nothing waits for it: text that the stream has no
- * room for yet is joined to what waits already, and when the stream breaks the rest is shed (previews are never the
+ * room for yet is joined to what waits already, of a tool's progress the newest counts, and when the stream breaks the rest is shed (previews are never the
  * truth).
  */
 export function createGrpcPreviews(client: SessionClient, { sessionId, epoch }: HeldLease): Previews {
@@ -49,8 +49,9 @@ export function createGrpcPreviews(client: SessionClient, { sessionId, epoch }: 
 
   function push(preview: Preview): void {
     if (isClosed) return;
-    // A broken stream is opened again with the next block, not in the middle of one.
-    if (!isOpen && preview.message?.$case !== "start") return;
+    // A broken stream is opened again with what stands alone, not in the middle of a block.
+    const kind = preview.message?.$case;
+    if (!isOpen && kind !== "start" && kind !== "toolProgress") return;
     if (!isOpen) open();
     waiting.push(preview);
     wake?.();
@@ -71,6 +72,13 @@ export function createGrpcPreviews(client: SessionClient, { sessionId, epoch }: 
       push({ eventId, message: { $case: "text", value: { text } } });
     },
     discard: (eventId) => push({ eventId, message: { $case: "discarded", value: {} } }),
+    progress(eventId, progress) {
+      const message = { $case: "toolProgress" as const, value: progress };
+      // The newest counts: of each call one waits at most.
+      const waits = waiting.find((one) => one.eventId === eventId && one.message?.$case === "toolProgress");
+      if (waits) waits.message = message;
+      else push({ eventId, message });
+    },
     close() {
       isClosed = true;
       wake?.();

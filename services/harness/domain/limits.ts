@@ -36,4 +36,6 @@ export const LIMITS = {
   answerTokensAtMost: 64_000,
   /** Time one tool may take. */
   toolTimeoutMs: 600_000,
+  /** How long an MCP call is under way before its server's reports are shown. */
+  showProgressAfterMs: 1000,
 } as const;

@@ -16,6 +16,7 @@ import { orStop } from "./or-stop.ts";
 import { pause } from "./pause.ts";
 import { NOT_AUTHENTICATED } from "./resolve-tools.ts";
 import { unknown } from "./run-in-hand.ts";
+import { showProgress } from "./show-progress.ts";
 
 // The transport failed, so nobody said whether the proxy had begun; everything else comes from the proxy itself, which
 // did not run the tool when it was asked that time.
@@ -47,7 +48,8 @@ export async function callMcpTool(
 ): Promise<NewEvent | undefined> {
   let mayHaveBegun = false;
   if (!ctx.ownCalls.has(call.id)) {
-    const found = await lookUpMcpCall(ctx, call, signal, ctx.patience.callMs, true);
+    const stopShowing = showProgress(ctx, call, signal);
+    const found = await lookUpMcpCall(ctx, call, signal, ctx.patience.callMs, true).finally(stopShowing);
     if (signal.aborted) return undefined;
     if (found.kind === "known") return finishMcp(ctx, call, found.value, signal);
     // Lost, but annotated read-only or idempotent: calling again under the same key does no harm.
@@ -74,7 +76,8 @@ export async function callMcpTool(
         timeoutMs: LIMITS.toolTimeoutMs,
         acknowledgedKeys: acknowledgedKeys(ctx.log.state, "mcp"),
       });
-      const done = await answerOrStop(ctx, call, calling, signal, mcpResult);
+      const stopShowing = showProgress(ctx, call, signal);
+      const done = await answerOrStop(ctx, call, calling, signal, mcpResult).finally(stopShowing);
       if (done?.areToolsChanged) ctx.changedServers.add(call.serverName);
       return done && (await finishMcp(ctx, call, done, signal));
     } catch (error) {

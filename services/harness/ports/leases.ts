@@ -1,4 +1,5 @@
 import type { HeldLease } from "./event-log.ts";
+import type { McpProgress } from "./mcp-servers.ts";
 
 /** What a harness is to the session service. */
 export interface Leases {
@@ -17,10 +18,12 @@ export interface Tokens {
   issue(lease: HeldLease, signal: AbortSignal): Promise<string>;
 }
 
-/** Shows what is being generated to whoever watches. Never waits and never fails. */
+/** Shows what is being generated, and how far tools are, to whoever watches. Never waits and never fails. */
 export interface Previews {
   start(eventId: string, eventType: string): void;
   text(eventId: string, text: string): void;
   discard(eventId: string): void;
+  /** How far the call with that event is. */
+  progress(eventId: string, progress: McpProgress): void;
   close(): void;
 }

@@ -27,6 +27,14 @@ export interface McpCall {
 /** What the proxy's journal knows; "repeatable" = the outcome is lost, and calling again under the key does no harm. */
 export type McpKnowledge = Knowledge<McpCall> | { kind: "repeatable"; value: McpCall };
 
+/** How far a call is, in its server's words: shown to people, and nothing depends on it. */
+export interface McpProgress {
+  progress: number;
+  /** 0 = unknown. */
+  total: number;
+  message: string;
+}
+
 /** What every call needs: a session token, and on whose behalf it is made. */
 export interface McpScope {
   token: string;
@@ -50,6 +58,8 @@ export interface McpServers {
   ): Promise<McpCall>;
   /** Calls nothing. */
   lookUp(request: McpScope & { key: string }): Promise<McpKnowledge>;
+  /** What the server of a call reports while it is under way; ends with the call. May be missing reports, and may fail. */
+  watch(request: McpScope & { key: string }): AsyncIterable<McpProgress>;
   /** Gives up a call that is under way; any other key is left as it is. */
   cancel(request: McpScope & { key: string }): Promise<void>;
 }

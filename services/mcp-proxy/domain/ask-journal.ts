@@ -1,3 +1,4 @@
+import type { AccessRow } from "./access.ts";
 import { endingOf, openPassage, type PassageDeps } from "./passage.ts";
 
 /** A question about a call by its key. */
@@ -11,8 +12,8 @@ export interface JournalQuestion {
 export async function askJournal<T>(
   deps: PassageDeps,
   { token, caller, key }: JournalQuestion,
-  operation: "mcp_get_call" | "mcp_cancel_call",
-  work: (sessionId: string) => Promise<T>,
+  operation: "mcp_get_call" | "mcp_watch_call" | "mcp_cancel_call",
+  work: (access: AccessRow) => Promise<T>,
 ): Promise<T> {
   const passage = await openPassage(deps, {
     token,
@@ -24,7 +25,7 @@ export async function askJournal<T>(
     choose: () => ({}),
   });
   try {
-    const answer = await work(passage.access.sessionId);
+    const answer = await work(passage.access);
     await passage.finish({ reason: "ok" });
     return answer;
   } catch (error) {

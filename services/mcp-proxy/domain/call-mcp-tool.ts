@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { admitTools, refusePending } from "./admit-tools.ts";
+import { CallProgress, type McpProgress } from "./call-progress.ts";
 import type { Destination } from "./canonical-url.ts";
 import { chooseMcpServer } from "./choose-mcp.ts";
 import { MCP_KINDS } from "./credential-config.ts";
@@ -39,6 +40,8 @@ export interface ToolCallDeps extends McpDeps {
 /** A call that is under way in this process. It goes on whether or not anybody waits for it. */
 export interface Run {
   promise: Promise<Answered>;
+  /** What its server reports meanwhile. */
+  progress: CallProgress;
   cancel: () => void;
 }
 
@@ -71,6 +74,11 @@ export interface ToolCall {
   timeoutMs: number;
   /** Keys of earlier calls whose results the log holds. */
   acknowledgedKeys: readonly string[];
+}
+
+/** A call that is being run. */
+interface RunningCall extends ToolCall {
+  onProgress: (progress: McpProgress) => void;
 }
 
 /** However often a server reports progress: no call takes longer. */
@@ -206,17 +214,22 @@ function runAndWait(
 ): Promise<Answered> {
   const key = runKey(passage.access.sessionId, call.key);
   const cancelled = new AbortController();
-  const promise = runRenewing(deps, call, passage, cancelled.signal).finally(() => deps.running.delete(key));
+  const progress = new CallProgress();
+  const running = { ...call, onProgress: (report: McpProgress) => progress.report(report) };
+  const promise = runRenewing(deps, running, passage, cancelled.signal).finally(() => {
+    deps.running.delete(key);
+    progress.end();
+  });
   // The one who asked may be gone by then.
   promise.catch(() => {});
-  deps.running.set(key, { promise, cancel: () => cancelled.abort() });
+  deps.running.set(key, { promise, progress, cancel: () => cancelled.abort() });
   return untilAborted(promise, signal);
 }
 
 /** Runs a call and, when the server refused an OAuth token that could be renewed, once more: the tool has not run. */
 async function runRenewing(
   deps: ToolCallDeps,
-  call: ToolCall,
+  call: RunningCall,
   passage: Passage,
   signal: AbortSignal,
 ): Promise<Answered> {
@@ -237,7 +250,7 @@ async function runRenewing(
 
 async function runOnce(
   deps: ToolCallDeps,
-  call: ToolCall,
+  call: RunningCall,
   passage: Passage,
   signal: AbortSignal,
   seen: { version: bigint },

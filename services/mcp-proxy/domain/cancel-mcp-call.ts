@@ -4,7 +4,7 @@ import { runKey, type ToolCallDeps } from "./call-mcp-tool.ts";
 /** Gives up a call that is under way, here or at another replica; one that is not is left alone. */
 export function cancelMcpCall(deps: ToolCallDeps, asked: JournalQuestion): Promise<void> {
   const { key } = asked;
-  return askJournal(deps, asked, "mcp_cancel_call", async (sessionId) => {
+  return askJournal(deps, asked, "mcp_cancel_call", async ({ sessionId }) => {
     const run = deps.running.get(runKey(sessionId, key));
     if (run) {
       run.cancel();

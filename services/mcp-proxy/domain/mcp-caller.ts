@@ -1,4 +1,5 @@
 import type { AccessRow, CredentialRow } from "./access.ts";
+import type { McpProgress } from "./call-progress.ts";
 import type { Destination } from "./canonical-url.ts";
 import type { ResolvedAddress } from "./destination-policy.ts";
 import type { Secret } from "./ports.ts";
@@ -24,6 +25,8 @@ export interface McpToolCall {
   totalMs: number;
   /** Judges the tool as its server describes it now, before the call is sent; what it throws ends the operation. */
   admit: (tool: McpTool) => Promise<void>;
+  /** Told what the server reports while it works. */
+  onProgress: (progress: McpProgress) => void;
 }
 
 /** Where an operation goes and with what. */

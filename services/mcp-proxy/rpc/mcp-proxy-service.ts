@@ -6,6 +6,7 @@ import {
   type CallToolRequest,
   McpProxyServiceService,
   type ReadCallRequest,
+  type WatchCallRequest,
 } from "../../gen/ganglion/mcpproxy/v1/mcp_proxy_service.ts";
 import { ToolOutcome } from "../../gen/ganglion/types/v1/event.ts";
 import { callMcpTool, type ToolCallDeps } from "../domain/call-mcp-tool.ts";
@@ -15,6 +16,7 @@ import { getMcpCall } from "../domain/get-mcp-call.ts";
 import { isTooDeep } from "../domain/json-bytes.ts";
 import { listMcpTools } from "../domain/list-mcp-tools.ts";
 import { readMcpCall } from "../domain/read-mcp-call.ts";
+import { watchMcpCall } from "../domain/watch-mcp-call.ts";
 import { toCall } from "./call-codec.ts";
 import { checkText } from "./read-requests.ts";
 
@@ -98,6 +100,12 @@ export function mcpProxyService(deps: ToolCallDeps): Implementation {
       for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
         yield { data: bytes.subarray(at, at + PIECE_BYTES) };
       }
+    }),
+    watchCall: serverStream(async function* (req: WatchCallRequest, ctx) {
+      const found = new Violations();
+      checkKey(found, req.key);
+      found.throwIfAny();
+      yield* watchMcpCall(deps, { ...callerOf(ctx), key: req.key }, ctx.signal);
     }),
   });
 }

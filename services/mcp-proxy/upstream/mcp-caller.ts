@@ -20,6 +20,7 @@ import { failureIn } from "./mcp-failure.ts";
 import { currentOperation, type McpOperation } from "./mcp-operation.ts";
 import type { UpstreamPools } from "./pools.ts";
 import { readToolAnswer, readTools } from "./read-mcp.ts";
+import { readProgress } from "./read-progress.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
 
 /** A tool is called only as long after its server described it. */
@@ -129,7 +130,7 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
         connection.list.told = connection.list.digest;
         return tools;
       }),
-    callTool: async (target, { name, inputJson, silenceMs, totalMs, admit }, signal) => {
+    callTool: async (target, { name, inputJson, silenceMs, totalMs, admit, onProgress }, signal) => {
       let isSent = false;
       const outcome = await perform(target, signal, async (connection, inner): Promise<McpToolAnswer> => {
         isSent = false;
@@ -140,13 +141,16 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
         if (!tool) throw new UpstreamFailure("not_listed");
         await admit(tool);
         const params = { name, arguments: parseKeepingNumbers(inputJson) as Record<string, unknown> };
-        const options = {
+        const options: RequestOptions = {
           signal: inner,
           timeout: silenceMs,
           resetTimeoutOnProgress: true,
           maxTotalTimeout: totalMs,
           // Without a listener no progress token is sent, and the server reports nothing (B092).
-          onprogress: () => {},
+          onprogress: (reported) => {
+            const progress = readProgress(reported, target);
+            if (progress) onProgress(progress);
+          },
           // Nobody here can answer what a server of the newer era asks back in the middle of a call.
           allowInputRequired: true,
         };

@@ -21,6 +21,8 @@ export class SessionFeed {
   readonly #log: Pick<LogStore, "read">;
   readonly #watchers = new Set<Watcher>();
   readonly #recentIds = new Set<string>();
+  // Calls whose results were handed on.
+  readonly #answered = new Set<string>();
   #position = 0n;
   #isPumping = false;
   #isWoken = false;
@@ -79,9 +81,10 @@ export class SessionFeed {
     this.#hand(events, bytesEach);
   }
 
-  /** Hands a preview to the watchers, unless its event is already stored. */
+  /** Hands a preview to the watchers, unless its event, or for a tool's progress the call's result, is already stored. */
   preview(preview: Preview): void {
-    if (this.#recentIds.has(preview.eventId)) return;
+    const over = preview.message?.$case === "toolProgress" ? this.#answered : this.#recentIds;
+    if (over.has(preview.eventId)) return;
     for (const watcher of this.#watchers) watcher.preview(preview);
   }
 
@@ -130,10 +133,12 @@ export class SessionFeed {
   #hand(events: readonly Event[], bytesEach: number): void {
     for (const event of events) {
       this.#recentIds.add(event.id);
+      if (event.body?.$case === "agentMcpToolResult") this.#answered.add(event.body.value.mcpToolUseId);
       this.#position = event.position;
       for (const watcher of this.#watchers) watcher.event(event, bytesEach);
     }
     keepNewest(this.#recentIds, REMEMBERED_IDS);
+    keepNewest(this.#answered, REMEMBERED_IDS);
   }
 
   #finish(isDeleted: boolean): void {

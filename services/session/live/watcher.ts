@@ -6,6 +6,8 @@ import { keepNewest } from "./keep-newest.ts";
 const MAX_MESSAGES = 1_000;
 const MAX_BYTES = 4 << 20;
 const PREVIEW_BYTES = 512;
+// With the longest message that one may have.
+const PROGRESS_BYTES = 2048;
 const REMEMBERED_IDS = 64;
 
 /** What a watcher wants to see. */
@@ -80,7 +82,11 @@ export class Watcher {
   preview(preview: Preview): void {
     if (!this.#options.includePreviews) return;
     const kind = preview.message?.$case;
-    const isCrowded = this.#queue.length > MAX_MESSAGES / 2 || this.#bytes > MAX_BYTES / 2;
+    if (kind === "toolProgress") {
+      this.#progress(preview);
+      return;
+    }
+    const isCrowded = this.#isCrowded;
     if (kind === "start") {
       if (isCrowded || this.#open.has(preview.eventId) || this.#stored.has(preview.eventId)) return;
       this.#open.add(preview.eventId);
@@ -100,6 +106,26 @@ export class Watcher {
       { position: this.#position, message: { $case: "preview", value: preview } },
       PREVIEW_BYTES + text,
     );
+  }
+
+  // It has no start and leaves no hole: of one call the newest counts, so a reader who is behind has one waiting.
+  #progress(preview: Preview): void {
+    for (let at = this.#queue.length - 1; at >= 0; at--) {
+      const { message } = this.#queue[at]?.message ?? {};
+      const waiting = message?.$case === "preview" ? message.value : undefined;
+      if (waiting?.message?.$case !== "toolProgress") break;
+      if (waiting.eventId !== preview.eventId) continue;
+      waiting.message = preview.message;
+      return;
+    }
+    if (this.#isCrowded) return;
+    // A copy: what waits here may be overtaken, for this reader alone.
+    const value = { ...preview };
+    this.#push({ position: this.#position, message: { $case: "preview", value } }, PROGRESS_BYTES);
+  }
+
+  get #isCrowded(): boolean {
+    return this.#queue.length > MAX_MESSAGES / 2 || this.#bytes > MAX_BYTES / 2;
   }
 
   /** True for a block whose start this reader was given. */

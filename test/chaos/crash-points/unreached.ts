@@ -26,6 +26,7 @@ const OTHER =
   "needs another process that is taken to run the call: a second replica, or one that died a moment ago";
 const RACE = "which way two processes meet is chance";
 const LOST = "a host is asked again when its answer, or the brain that asked, was lost";
+const LONG = "is asked for calls that take long, which others are when the machine is slow";
 const LOOK = "is done every few seconds while a session is busy: most are over before";
 
 const KEPT = "a call takes one commit less while its credential is kept, which is for five seconds";
@@ -123,6 +124,7 @@ export const UNREACHED: readonly Unreached[] = [
   { points: "mcp-proxy.pg.write_claim_and_dispatch.*", why: KEPT, isByChance: true },
   { points: "mcp-proxy.pg.find_fences.*", why: LOOK, surelyIn: "slow tool" },
   { points: "session.pg.read_heads.*", why: LOOK, surelyIn: "slow tool" },
+  { points: "*.McpProxyService.WatchCall*", why: LONG, surelyIn: "slow tool" },
   { points: "*.McpProxyService.GetCall*", why: LOST, surelyIn: "interrupt" },
   { points: "mcp-proxy.pg.find_call.*", why: LOST, surelyIn: "interrupt" },
   { points: "*.SandboxService.GetExecution*", why: LOST, surelyIn: "interrupt" },

@@ -5,6 +5,7 @@ import { type Implementation, serverStream, unary } from "../../../services/comm
 import {
   type EmitEventsRequest,
   type GetEventsRequest,
+  type Preview,
   Session,
   SessionServiceService,
   type WatchEventsRequest,
@@ -42,6 +43,8 @@ export const idle = (position: bigint) =>
 /** A session service with the one session "sesn_1" and the log that a test gives it. */
 export class PlayedLog {
   events: Event[] = [];
+  /** Sent before each event, to those who asked for previews. */
+  previews: Preview[] = [];
   readonly emitted: EmitEventsRequest[] = [];
   readonly watches: WatchEventsRequest[] = [];
   readonly #watched = new EventEmitter();
@@ -49,6 +52,7 @@ export class PlayedLog {
   /** Forgets everything. */
   clear(): void {
     this.events = [];
+    this.previews = [];
     this.emitted.length = 0;
     this.watches.length = 0;
   }
@@ -64,6 +68,7 @@ export class PlayedLog {
 
   /** The methods of the service. */
   implementation(): Implementation {
+    const previewsFor = (wanted: WatchEventsRequest) => (wanted.includePreviews ? this.previews : []);
     const watching = (wanted: WatchEventsRequest) => {
       this.watches.push(wanted);
       this.#watched.emit("watch");
@@ -105,8 +110,10 @@ export class PlayedLog {
         ctx,
       ): AsyncGenerator<WatchEventsResponse> {
         for (const one of watching(wanted)) {
-          if (one.position > wanted.afterPosition)
-            yield { position: one.position, message: { $case: "event", value: one } };
+          if (one.position <= wanted.afterPosition) continue;
+          for (const value of previewsFor(wanted))
+            yield { position: one.position - 1n, message: { $case: "preview", value } };
+          yield { position: one.position, message: { $case: "event", value: one } };
         }
         await new Promise<void>((resolve) => ctx.signal.addEventListener("abort", () => resolve()));
       }),
@@ -127,8 +134,8 @@ export class PlayedLog {
 }
 
 /** openStream opens the REST stream of that session and resolves with its response as soon as the headers are there. */
-export async function openStream(rest: string, key: string): Promise<IncomingMessage> {
-  const url = `${rest}/v1/sessions/sesn_1/events/stream`;
+export async function openStream(rest: string, key: string, query = ""): Promise<IncomingMessage> {
+  const url = `${rest}/v1/sessions/sesn_1/events/stream${query}`;
   const sent = request(url, { headers: { authorization: `Bearer ${key}` } });
   sent.end();
   const [response] = (await once(sent, "response")) as [IncomingMessage];

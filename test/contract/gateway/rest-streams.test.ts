@@ -57,6 +57,20 @@ describe("streams of the REST API", () => {
     next.destroy();
   });
 
+  it("shows nothing of a tool's progress, which the REST API does not know, and all the rest [B092]", async () => {
+    const start = { $case: "start" as const, value: { eventType: "agent.message" } };
+    played.previews = [
+      {
+        eventId: "sevt_9",
+        message: { $case: "toolProgress", value: { progress: 1, total: 2, message: "half" } },
+      },
+      { eventId: "sevt_8", message: start },
+    ];
+    played.events = [userMessage(1n, "now")];
+    const stream = await openStream(mesh.rest, KEY, "?event_deltas[]=agent.message");
+    assert.deepEqual(await readUntil(stream, "user.message"), ["event_start", "user.message"]);
+  });
+
   it("refuses a stream of an unknown session or unknown deltas before it begins", async () => {
     assert.equal((await call("/v1/sessions/sesn_2/events/stream")).status, 404);
     assert.equal((await call("/v1/sessions/sesn_1/events/stream?event_deltas[]=agent.dreams")).status, 400);

@@ -3,6 +3,18 @@ import type { ServerResponse } from "node:http";
 import { bodies, HarnessKit } from "./harness-kit.ts";
 import { broken, httpError, send, streamed, text, use } from "./played-model.ts";
 
+/** An agent that may call every tool of the server "notes". */
+const NOTES = {
+  tools: [
+    {
+      type: "mcp_toolset",
+      mcp_server_name: "notes",
+      default_config: { permission_policy: { type: "always_allow" } },
+    },
+  ],
+  mcp_servers: [{ type: "url", name: "notes", url: "https://notes.example/mcp" }],
+};
+
 describe("a harness process", function () {
   this.timeout(120_000);
   let kit: HarnessKit;
@@ -128,16 +140,7 @@ describe("a harness process", function () {
       },
     ]);
     kit.proxy.answer = () => ({ outcome: 1, structuredContentJson: Buffer.from('{"found":1}') });
-    const session = await kit.newSession({
-      tools: [
-        {
-          type: "mcp_toolset",
-          mcp_server_name: "notes",
-          default_config: { permission_policy: { type: "always_allow" } },
-        },
-      ],
-      mcp_servers: [{ type: "url", name: "notes", url: "https://notes.example/mcp" }],
-    });
+    const session = await kit.newSession(NOTES);
     kit.model.will(
       streamed("tool_use", use("t1", "mcp__notes__search", { q: "milk" })),
       streamed("end_turn", text("Found.")),
@@ -146,6 +149,46 @@ describe("a harness process", function () {
     const events = await session.until("session.status_idle");
     assert.equal(kit.proxy.calls.at(-1)?.name, "search");
     assert.match(String(bodies(events, "agentMcpToolResult")[0]?.content[0]?.data?.value), /found/);
+  });
+
+  it("shows how far an MCP tool is while it runs, and stores only what it came to [B092]", async () => {
+    const isSeen = Promise.withResolvers<void>();
+    kit.proxy.report = async function* () {
+      yield { progress: 1, total: 4, message: "one of four" };
+      yield { progress: 2.5, total: 0, message: "" };
+    };
+    kit.proxy.answer = async () => {
+      await isSeen.promise;
+      return { outcome: 1, structuredContentJson: Buffer.from('{"found":2}') };
+    };
+    const session = await kit.newSession(NOTES);
+    const over = new AbortController();
+    const messages = session.watch(over.signal);
+    await messages.next();
+    kit.model.will(
+      streamed("tool_use", use("t1", "mcp__notes__search", { q: "milk" })),
+      streamed("end_turn", text("Found.")),
+    );
+    await session.say("Find milk, slowly.");
+    const seen: string[] = [];
+    let callId = "";
+    for await (const { message } of messages) {
+      if (message?.$case === "event" && message.value.type === "agent.mcp_tool_use")
+        callId = message.value.id;
+      if (message?.$case === "event" && message.value.type === "agent.mcp_tool_result") break;
+      if (message?.$case !== "preview" || message.value.message?.$case !== "toolProgress") continue;
+      const { progress, total, message: words } = message.value.message.value;
+      assert.equal(message.value.eventId, callId, "of the call that is stored already");
+      seen.push(`${progress} of ${total} ${words}`);
+      if (progress === 2.5) isSeen.resolve();
+    }
+    over.abort();
+    assert.ok(["2.5 of 0 ", "1 of 4 one of four,2.5 of 0 "].includes(seen.join()), seen.join());
+    const events = await session.until("session.status_idle");
+    const [result] = bodies(events, "agentMcpToolResult");
+    assert.equal(result?.mcpToolUseId, callId);
+    assert.match(String(result?.content[0]?.data?.value), /found/);
+    assert.ok(!JSON.stringify(events.map((event) => asText(event))).includes("one of four"));
   });
 
   for (const [how, end] of [

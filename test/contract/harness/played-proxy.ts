@@ -10,6 +10,7 @@ import {
   type CallToolRequest,
   McpProxyServiceService,
   type Tool,
+  type WatchCallResponse,
 } from "../../../services/gen/ganglion/mcpproxy/v1/mcp_proxy_service.ts";
 
 /** Plays mcp-proxy's gRPC side: tokens, and MCP servers that answer from a map. */
@@ -17,7 +18,9 @@ export class PlayedProxy {
   readonly tools = new Map<string, Tool[]>();
   readonly calls: CallToolRequest[] = [];
   readonly tokens = new Set<string>();
-  answer: (request: CallToolRequest) => Partial<Call> = () => ({ outcome: 1 });
+  answer: (request: CallToolRequest) => Partial<Call> | Promise<Partial<Call>> = () => ({ outcome: 1 });
+  /** What is reported of a call while it runs. */
+  report: (key: string) => AsyncIterable<WatchCallResponse> = async function* () {};
   #server!: RunningServer;
 
   static async start(tls: TlsBundle, image: string): Promise<PlayedProxy> {
@@ -75,7 +78,7 @@ export class PlayedProxy {
       callTool: unary(async (request, ctx) => {
         this.#admit(ctx);
         this.calls.push(request);
-        const call = Call.fromPartial({ key: request.key, ...this.answer(request) });
+        const call = Call.fromPartial({ key: request.key, ...(await this.answer(request)) });
         journal.set(request.key, call);
         return { call, toolsChanged: false };
       }),
@@ -90,6 +93,10 @@ export class PlayedProxy {
         const call = journal.get(key);
         if (!call) throw new GanglionError({ code: "NOT_FOUND", reason: "CALL_NOT_FOUND", message: "no" });
         yield { data: Buffer.from(Call.encode(call).finish()) };
+      }),
+      watchCall: serverStream(({ key }, ctx) => {
+        this.#admit(ctx);
+        return this.report(key);
       }),
     });
   }

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import type { ServerResponse } from "node:http";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { newId } from "../../../services/common/ids/new-id.ts";
 import { ToolOutcome } from "../../../services/gen/ganglion/types/v1/event.ts";
-import { answer, answerInPieces, HostileMcp, type Misbehaviour, tool } from "./hostile-mcp.ts";
+import { answer, answerInPieces, HostileMcp, type Misbehaviour, type Rpc, tool } from "./hostile-mcp.ts";
 import { type BoundSession, briefly, failureOf, ProxyKit } from "./proxy-kit.ts";
 
 const SECRET = `sk-${randomBytes(12).toString("base64")}/+"end`;
@@ -80,6 +81,50 @@ describe("upstreams that mean harm", () => {
       assert.equal(last?.redactions, 5n);
     });
   }
+
+  it("what a server reports of a call's progress: without the credential, bounded, and fit for a terminal [B092] [A058] [L5]", async () => {
+    const asked = Promise.withResolvers<{ rpc: Rpc; authorization: string; response: ServerResponse }>();
+    upstream.misbehave = onCall((rpc, request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      asked.resolve({ rpc, authorization: String(request.headers.authorization), response });
+      return true;
+    });
+    const key = newId("sevt");
+    const calling = call("{}", { key });
+    const { rpc, authorization, response } = await asked.promise;
+    const { progressToken } = (rpc.params?._meta ?? {}) as { progressToken?: unknown };
+    const reports = (await kit.mcp()).watchCall({ key }, metadata(session));
+    let n = 0;
+    const say = async (message: string, write = (json: string) => json) => {
+      const params = { progressToken, progress: ++n, message };
+      const json = JSON.stringify({ jsonrpc: "2.0", method: "notifications/progress", params });
+      response.write(`event: message\ndata: ${write(json)}\n\n`);
+      const { value } = await reports.next();
+      assert.equal(value?.progress, n);
+      return value?.message ?? "";
+    };
+    const told: string[] = [];
+    for (const form of forms(authorization)) told.push(await say(form));
+    // JSON lets any character be written as a number: as bytes this is no form of the secret, as text it is.
+    const numbered = (text: string) =>
+      text.replace(/./g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+    const inJson = JSON.stringify(SECRET).slice(1, -1);
+    told.push(await say(`hidden ${SECRET}`, (json) => json.replace(inJson, numbered(SECRET))));
+    told.push(await say(`${"x".repeat(500)}${SECRET}`, (json) => json.replace(inJson, numbered(SECRET))));
+    for (const text of told) {
+      assert.match(text, /\[REDACTED|x…$/);
+      for (const form of [...forms(SECRET), SECRET.slice(0, 10)]) assert.ok(!text.includes(form), text);
+    }
+    assert.equal(await say("red: \u001b[31m\r\n"), "red: \\u001b[31m\\u000d\\u000a");
+    assert.equal((await say("y".repeat(60_000))).length, 512);
+    assert.equal(await say("z".repeat(70_000)), "");
+    const content = [{ type: "text", text: "done" }];
+    response.end(`data: ${JSON.stringify({ jsonrpc: "2.0", id: rpc.id, result: { content } })}\n\n`);
+    assert.match((await calling).text, /done/);
+    assert.equal((await reports.next()).done, true);
+    const logged = kit.service.output();
+    assert.ok(!logged.includes(SECRET));
+  });
 
   const codings: Record<string, (text: string) => Buffer> = {
     gzip: gzipSync,

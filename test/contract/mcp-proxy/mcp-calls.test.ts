@@ -177,6 +177,71 @@ describe("calls to an MCP server", () => {
     assert.equal(answer.call?.outcome, ToolOutcome.TOOL_OUTCOME_COMPLETED);
   });
 
+  const watch = async (of: BoundSession, key: string) => (await kit.mcp()).watchCall({ key }, metadata(of));
+  it("tells whoever watches a call what its server reports, until the call ends [B092]", async () => {
+    const key = newId("sevt");
+    const own = await bound();
+    const calling = call(own, "trigger-long-running-operation", { duration: 2.5, steps: 25 }, { key });
+    await upstream.journal.waitFor(
+      (entry) => JSON.stringify(entry.arguments) === '{"duration":2.5,"steps":25}',
+    );
+    // Two readers, of which one comes late.
+    const seen: number[][] = [[], []];
+    const read = async (list: number[]) => {
+      for await (const { progress, total, message } of await watch(own, key)) {
+        assert.deepEqual([total, message], [25, ""]);
+        list.push(progress);
+        if (list === seen[0] && list.length === 2) late = read(seen[1] as number[]);
+      }
+    };
+    let late: Promise<void> | undefined;
+    await read(seen[0] as number[]);
+    await late;
+    assert.equal((await calling).call?.outcome, ToolOutcome.TOOL_OUTCOME_COMPLETED);
+    for (const list of seen) {
+      assert.deepEqual(
+        list,
+        [...list].sort((a, b) => a - b),
+      );
+      assert.ok(
+        list.length > 0 && list.length <= 12,
+        `${list} of 25 reports in 2.5 s, at most four a second`,
+      );
+    }
+    // What is over is silent, and what never was is not there; neither is an error of the call.
+    for await (const late of await watch(own, key)) assert.fail(`${late.progress} after the end`);
+    const unknown = await failureOf((await watch(own, newId("sevt"))).next());
+    assert.deepEqual([unknown.code, unknown.reason], ["NOT_FOUND", "CALL_NOT_FOUND"]);
+    assert.equal((await failureOf((await watch(own, "a b")).next())).reason, "INVALID_FIELD");
+    const others = await failureOf((await watch(await bound(), key)).next());
+    assert.equal(others.reason, "CALL_NOT_FOUND", "a key of another session");
+    const records = (await kit.records(own.sessionId)).filter((one) => one.operation === "mcp_watch_call");
+    assert.deepEqual(briefly(records.slice(0, 2)).sort(), ["decision allow", "outcome ok"].sort());
+    assert.equal(briefly(records).at(-1), "outcome call_not_found");
+  });
+
+  it("stops telling with the epoch, while the call goes on, and with the session [B092] [L7]", async () => {
+    const key = newId("sevt");
+    const own = await bound();
+    const calling = call(own, "trigger-long-running-operation", { duration: 40, steps: 400 }, { key });
+    await upstream.journal.waitFor(
+      (entry) => JSON.stringify(entry.arguments) === '{"duration":40,"steps":400}',
+    );
+    const reader = await watch(own, key);
+    assert.equal((await reader.next()).done, false);
+    await kit.raiseFence(own.sessionId, 2n, false);
+    const rest = async (of: typeof reader) => {
+      for await (const _ of of);
+    };
+    assert.equal((await failureOf(rest(reader))).reason, "TOKEN_STALE_EPOCH");
+    const { token } = await kit.lease(own.sessionId, 2n);
+    const next = await watch({ ...own, token }, key);
+    assert.equal((await next.next()).done, false, "the call goes on");
+    await kit.raiseFence(own.sessionId, 2n, true);
+    assert.equal((await failureOf(rest(next))).reason, "SESSION_ENDED");
+    assert.equal((await calling).call?.outcome, ToolOutcome.TOOL_OUTCOME_CANCELLED);
+  });
+
   it("cancels a call that stays silent longer than its timeout", async () => {
     const input = { duration: 30, steps: 1 };
     const answer = await call(session, "trigger-long-running-operation", input, { timeoutMs: 400 });

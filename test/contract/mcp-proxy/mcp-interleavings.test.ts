@@ -48,7 +48,11 @@ describe("two sessions at one MCP server", () => {
     const ask = async (who: string, n: number) => {
       const call = { name: "one", inputJson: JSON.stringify({ who, n }), silenceMs: 20_000, totalMs: 20_000 };
       const admit = async () => {};
-      const outcome = await mcp.callTool(targetOf(who), { ...call, admit }, new AbortController().signal);
+      const outcome = await mcp.callTool(
+        targetOf(who),
+        { ...call, admit, onProgress: () => {} },
+        new AbortController().signal,
+      );
       assert.ok(outcome.ok);
       assert.deepEqual(JSON.parse(outcome.value.content[0]?.json ?? ""), {
         type: "text",

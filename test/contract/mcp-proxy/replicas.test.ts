@@ -66,6 +66,23 @@ describe("two replicas of mcp-proxy", function () {
     assert.equal(made.length, 1);
   });
 
+  it("tell how far a call is that they run themselves, and nothing of the other one's [B092]", async () => {
+    const key = newId("sevt");
+    const input = { duration: 57, steps: 570 };
+    const running = call(kit.service, session, "trigger-long-running-operation", input, key);
+    await upstream.journal.waitFor((entry) => JSON.stringify(entry.arguments) === JSON.stringify(input));
+    const [own, others] = await Promise.all(
+      [kit.service, other].map(async (service) =>
+        (await at(service)).watchCall({ key }, metadata.get(session)),
+      ),
+    );
+    assert.equal((await others?.next())?.done, true);
+    assert.equal((await own?.next())?.done, false);
+    await (await at(kit.service)).cancelCall({ key }, metadata.get(session));
+    assert.equal((await running)?.outcome, ToolOutcome.TOOL_OUTCOME_CANCELLED);
+    for await (const { progress } of own ?? []) assert.ok(progress > 0);
+  });
+
   it("give up a call that the other one runs", async () => {
     const key = newId("sevt");
     const input = { duration: 58, steps: 58 };

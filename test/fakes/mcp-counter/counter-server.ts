@@ -25,20 +25,23 @@ const TOOL = {
 
 /**
  * createCounterServer makes an MCP server without sessions (Streamable HTTP, answers as JSON) with one tool whose only
- * effect can be seen from outside: `GET /counts` says how often each key was counted.
+ * effect can be seen from outside: `GET /counts` says how often each key was counted. A call that waits is answered as a
+ * stream of events to who asks for its progress, which is reported once, halfway.
  */
 export function createCounterServer({ token, journalToken }: CounterOptions): Server {
   const [isToken, mayRead] = [createSecretCheck(token), createSecretCheck(journalToken)];
   const counts: Record<string, number> = {};
 
-  const call = async ({ key, wait_ms: waitMs }: { key?: unknown; wait_ms?: unknown }) => {
+  const call = async ({ key, wait_ms: waitMs }: Arguments, isHalfway: () => void) => {
     const name = String(key);
     const count = (counts[name] ?? 0) + 1;
     counts[name] = count;
-    await pass(Number(waitMs ?? 0));
+    await pass(Number(waitMs ?? 0) / 2);
+    isHalfway();
+    await pass(Number(waitMs ?? 0) / 2);
     return { content: [{ type: "text", text: String(count) }] };
   };
-  const resultOf = (method: string, params: Record<string, unknown>): unknown => {
+  const resultOf = (method: string, params: Params, isHalfway: () => void): unknown => {
     switch (method) {
       case "initialize":
         return {
@@ -51,7 +54,7 @@ export function createCounterServer({ token, journalToken }: CounterOptions): Se
       case "tools/list":
         return { tools: [TOOL] };
       case "tools/call":
-        return call((params.arguments ?? {}) as object);
+        return call(params.arguments ?? {}, isHalfway);
       default:
         return undefined;
     }
@@ -64,17 +67,27 @@ export function createCounterServer({ token, journalToken }: CounterOptions): Se
     if (request.method !== "POST") return send(response, 405, { error: "only POST" });
     const { id, method, params } = (await readJson(request)) as Rpc;
     if (id === undefined) return void response.writeHead(202).end();
-    const result = await resultOf(method, params ?? {});
+    const progressToken = params?._meta?.progressToken;
+    const isStream = progressToken !== undefined && Number(params?.arguments?.wait_ms ?? 0) > 0;
+    if (isStream) response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
+    const result = await resultOf(method, params ?? {}, () => {
+      const report = { progressToken, progress: 0.5, total: 1, message: "halfway" };
+      if (isStream) sendEvent(response, { method: "notifications/progress", params: report });
+    });
     const outcome =
       result === undefined ? { error: { code: METHOD_NOT_FOUND, message: "no such method" } } : { result };
-    send(response, 200, { jsonrpc: "2.0", id, ...outcome });
+    if (!isStream) return send(response, 200, { jsonrpc: "2.0", id, ...outcome });
+    sendEvent(response, { id, ...outcome });
+    response.end();
   };
   return createServer((request, response) => {
     handle(request, response).catch(() => response.destroy());
   });
 }
 
-type Rpc = { id?: number | string; method: string; params?: Record<string, unknown> };
+type Arguments = { key?: unknown; wait_ms?: unknown };
+type Params = { protocolVersion?: unknown; arguments?: Arguments; _meta?: { progressToken?: unknown } };
+type Rpc = { id?: number | string; method: string; params?: Params };
 
 async function readJson(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = [];
@@ -90,4 +103,8 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
 function send(response: ServerResponse, status: number, body: object): void {
   response.writeHead(status, { "content-type": "application/json" });
   response.end(JSON.stringify(body));
+}
+
+function sendEvent(response: ServerResponse, message: object): void {
+  response.write(`event: message\ndata: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\n\n`);
 }

@@ -102,6 +102,14 @@ describe("what the REST API says and reads", () => {
     assert.equal(text("sevt_2"), undefined, "a late delta");
   });
 
+  it("has no frame for a tool's progress, whatever a connection asked for [B092]", () => {
+    const frames = new PreviewFrames(new Set(["agent.message", "agent.thinking"]));
+    const value = { progress: 1, total: 2, message: "half" };
+    assert.equal(frames.next({ eventId: "sevt_1", message: { $case: "toolProgress", value } }), undefined);
+    const start = { $case: "start" as const, value: { eventType: "agent.message" } };
+    assert.equal(frames.next({ eventId: "sevt_1", message: start })?.type, "event_start");
+  });
+
   it("takes a session's request apart and refuses by name what is not there yet", () => {
     const { request: wanted } = createSessionRequest(
       {

@@ -54,6 +54,23 @@ const preview = (eventId: string, message: Preview["message"]): Preview => ({ ev
 const START = { $case: "start", value: { eventType: "agent.message" } } as const;
 const text = (value: string) => ({ $case: "text", value: { text: value } }) as const;
 
+const progress = (value: number) =>
+  ({ $case: "toolProgress", value: { progress: value, total: 0, message: "" } }) as const;
+
+/** What waits for a watcher, in short. */
+const wordsOf = async (watcher: Watcher): Promise<string[]> => {
+  const words: string[] = [];
+  for (;;) {
+    const next = await watcher.next(1, NEVER);
+    if (next === "quiet" || next === undefined) return words;
+    const { message } = next;
+    if (message?.$case === "event") words.push(`event ${message.value.id}`);
+    if (message?.$case !== "preview") continue;
+    const { eventId, message: inner } = message.value;
+    words.push(`${eventId} ${inner?.$case === "toolProgress" ? inner.value.progress : inner?.$case}`);
+  }
+};
+
 describe("a session's feed", () => {
   it("hands each watcher everything after its own position, once", async () => {
     const log = new FakeLog();
@@ -179,6 +196,21 @@ describe("a session's feed", () => {
     feed.preview(preview("e1", text("late")));
     assert.equal(await watcher.next(1, NEVER), "quiet");
   });
+
+  it("shows how far a call is whose event is stored, until its result is [B092]", async () => {
+    const feed = new SessionFeed("s", "w", new FakeLog());
+    const watcher = new Watcher(ALL, 0n);
+    feed.attach(watcher);
+    const body = (mcpToolUseId: string) =>
+      Event.fromPartial({ body: { $case: "agentMcpToolResult", value: { mcpToolUseId } } }).body;
+    feed.offer([Event.fromPartial({ id: "call", position: 1n })], 10);
+    feed.preview(preview("call", progress(1)));
+    feed.preview(preview("other", progress(1)));
+    feed.offer([Event.fromPartial({ id: "result", position: 2n, body: body("call") })], 10);
+    feed.preview(preview("call", progress(2)));
+    feed.preview(preview("other", progress(2)));
+    assert.deepEqual(await wordsOf(watcher), ["event call", "call 1", "other 1", "event result", "other 2"]);
+  });
 });
 
 describe("a watcher", () => {
@@ -209,6 +241,27 @@ describe("a watcher", () => {
     assert.ok(seen.length < 700);
     watcher.preview(preview("e1", text("after the hole")));
     assert.equal(await watcher.next(1, NEVER), "quiet");
+  });
+
+  it("that is slow has one report of a call's progress waiting, and none when it is crowded [B092]", async () => {
+    const [slow, quick] = [new Watcher(ALL, 0n), new Watcher(ALL, 0n)];
+    for (let n = 1; n <= 5000; n++) {
+      const shared = [preview("a", progress(n)), preview("b", progress(n))];
+      for (const one of shared) for (const watcher of [slow, quick]) watcher.preview(one);
+      if (n === 1) assert.deepEqual(await wordsOf(quick), ["a 1", "b 1"]);
+    }
+    slow.preview(preview("e1", START));
+    slow.preview(preview("a", progress(5001)));
+    assert.deepEqual(await wordsOf(slow), ["a 5000", "b 5000", "e1 start", "a 5001"]);
+    assert.deepEqual(await wordsOf(quick), ["a 5000", "b 5000"]);
+    for (let p = 1n; p <= 600n; p++) slow.event(Event.fromPartial({ id: `e${p}`, position: p }), 10);
+    slow.preview(preview("a", progress(5002)));
+    assert.equal((await wordsOf(slow)).at(-1), "event e600");
+    slow.preview(preview("a", progress(5003)));
+    assert.deepEqual(await wordsOf(slow), ["a 5003"]);
+    const plain = new Watcher({ types: null, includePreviews: false }, 0n);
+    plain.preview(preview("a", progress(1)));
+    assert.equal(await plain.next(1, NEVER), "quiet");
   });
 
   it("moves on past events it did not ask for", async () => {

@@ -14,9 +14,10 @@ import type { Deps } from "../deps.ts";
 
 const RECHECK_MS = 1_000;
 const MAX_TEXT = 65_536;
+const MAX_PROGRESS_TEXT = 512;
 const PREVIEWED = ["agent.message", "agent.thinking"];
 
-/** Passes text on as it is generated. Nothing is stored; the stored event with the same id is the truth. */
+/** Passes on text as it is generated, and how far tools are. Nothing is stored; the stored events are the truth. */
 export const publishPreviews = (deps: Deps) =>
   clientStream<PublishPreviewsRequest, PublishPreviewsResponse>(async (requests, ctx) => {
     const owner = callerOf(ctx).subject;
@@ -64,6 +65,13 @@ function checkPreview(sessionId: string, epoch: bigint, preview: Preview | undef
   }
   if (message?.$case === "text") {
     violations.string("preview.text.text", message.value.text, { maxLength: MAX_TEXT });
+  }
+  if (message?.$case === "toolProgress") {
+    const { progress, total, message: said } = message.value;
+    violations.check(Number.isFinite(progress), "preview.tool_progress.progress", "must be finite");
+    const isTotal = Number.isFinite(total) && total >= 0;
+    violations.check(isTotal, "preview.tool_progress.total", "must be finite and not below 0");
+    violations.string("preview.tool_progress.message", said, { maxLength: MAX_PROGRESS_TEXT });
   }
   violations.throwIfAny();
   if (!preview) throw new GanglionError({ code: "INTERNAL", reason: "INTERNAL", message: "internal error" });

@@ -19,7 +19,7 @@ import { currentProcess, type SimProcess } from "../core/virtual-time.ts";
 import { simModel } from "./sim-model.ts";
 
 const silent = pino({ level: "silent" });
-const noPreviews: Previews = { start() {}, text() {}, discard() {}, close() {} };
+const noPreviews: Previews = { start() {}, text() {}, discard() {}, progress() {}, close() {} };
 
 /** How patient brains are in this run. */
 export interface BrainTimes {

@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import {
   type Preview,
+  type PreviewToolProgress,
   WatchEventsRequest,
 } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
+import { AgentMcpToolResult } from "../../../../services/gen/ganglion/types/v1/event.ts";
 import type { RunningService } from "../../../kit/start-service.ts";
 import { Outbox } from "../outbox.ts";
 import { emit, event, refused, type SessionKit, userMessage } from "../session-kit.ts";
@@ -37,6 +39,7 @@ export function previewsSuite(kit: () => SessionKit): void {
         start: (id: string) => send(id, { $case: "start", value: { eventType: "agent.message" } }),
         text: (id: string, text: string) => send(id, { $case: "text", value: { text } }),
         discard: (id: string) => send(id, { $case: "discarded", value: {} }),
+        progress: (id: string, value: PreviewToolProgress) => send(id, { $case: "toolProgress", value }),
         end: () => outbox.end(),
       };
     };
@@ -53,10 +56,18 @@ export function previewsSuite(kit: () => SessionKit): void {
       const changed = new EventEmitter();
       const reading = (async () => {
         for await (const { message } of stream) {
-          if (message?.$case === "event") heard.push(`event ${message.value.id}`);
+          if (message?.$case === "event") {
+            heard.push(`event ${message.value.id}`);
+            changed.emit("more");
+          }
           if (message?.$case !== "preview") continue;
           const { eventId, message: inner } = message.value;
-          const words = inner?.$case === "text" ? inner.value.text : inner?.$case;
+          const words =
+            inner?.$case === "text"
+              ? inner.value.text
+              : inner?.$case === "toolProgress"
+                ? `${inner.value.progress}/${inner.value.total} ${inner.value.message}`
+                : inner?.$case;
           heard.push(`${eventId} ${words}`);
           changed.emit("more");
         }
@@ -76,6 +87,27 @@ export function previewsSuite(kit: () => SessionKit): void {
         id,
       );
     };
+
+    const mcpCall = (id: string) => {
+      const data = { $case: "json" as const, value: Buffer.from('{"type":"tool_use"}') };
+      const of = {
+        modelRequestStartId: "sevt_s",
+        blockIndex: 0,
+        providerCallId: "p",
+        permission: 1,
+      } as const;
+      const judged = { policy: "", evaluationReason: "", evaluator: "" };
+      const call = { ...of, ...judged, name: "search", inputJson: Buffer.from("{}"), mcpServerName: "notes" };
+      return event({ $case: "agentMcpToolUse", value: { ...call, block: { type: "tool_use", data } } }, id);
+    };
+    const mcpResult = (mcpToolUseId: string, id: string) =>
+      event(
+        {
+          $case: "agentMcpToolResult",
+          value: AgentMcpToolResult.fromPartial({ mcpToolUseId, outcome: 1 }),
+        },
+        id,
+      );
 
     it("text that a harness streams to one replica is heard at another one, from the first block on", async () => {
       const { id } = await suite.create();
@@ -101,6 +133,55 @@ export function previewsSuite(kit: () => SessionKit): void {
       far.stop();
       stream.end();
       await stream.done;
+    });
+
+    it("how far a tool is, is heard at every replica while its call is open, and never stored [B092]", async () => {
+      const { id } = await suite.create();
+      const epoch = await acquire(id);
+      const [near, far] = [await listen(id, here()), await listen(id, there())];
+      const heardByBoth = (words: string) => Promise.all([near.until(words), far.until(words)]);
+      const harness = await harnessAt(there());
+      await emit(harness, id, [mcpCall("sevt_call")], { epoch });
+      await heardByBoth("event sevt_call");
+      const stream = await publish(id, epoch, here());
+      stream.progress("sevt_call", { progress: 1, total: 4, message: "one of four" });
+      await near.until("sevt_call 1/4 one of four");
+      // The other replica may have heard of the stream after that.
+      for (let n = 2; !far.heard.some((words) => words.startsWith("sevt_call ")); n++) {
+        stream.progress("sevt_call", { progress: n, total: 0, message: "" });
+        await near.until(`sevt_call ${n}/0 `);
+      }
+      await emit(harness, id, [mcpResult("sevt_call", "sevt_result")], { epoch });
+      await heardByBoth("event sevt_result");
+      stream.progress("sevt_call", { progress: 5, total: 5, message: "late" });
+      stream.start("sevt_next");
+      await heardByBoth("sevt_next start");
+      for (const { heard } of [near, far]) {
+        assert.equal(heard.at(-1), "sevt_next start");
+        assert.equal(heard.at(-2), "event sevt_result", "nothing after the result");
+      }
+      const text = "SELECT count(*)::int AS count FROM session.events WHERE session_id = $1 AND epoch = $2";
+      const [{ count }] = await kit().sql("ganglion_owner", text, [id, epoch]);
+      assert.equal(count, 2, "the call and its result");
+      near.stop();
+      far.stop();
+      stream.end();
+      await stream.done;
+    });
+
+    it("progress that is no number, or longer than a line, is refused [B092]", async () => {
+      const { id } = await suite.create();
+      const epoch = await acquire(id);
+      for (const wrong of [
+        { progress: Number.NaN, total: 0, message: "" },
+        { progress: 1, total: Number.POSITIVE_INFINITY, message: "" },
+        { progress: 1, total: -1, message: "" },
+        { progress: 1, total: 0, message: "x".repeat(513) },
+      ]) {
+        const stream = await publish(id, epoch, here());
+        stream.progress("sevt_call", wrong);
+        await assert.rejects(stream.done, refused("INVALID_ARGUMENT", "INVALID_FIELD"));
+      }
     });
 
     it("follows the harness to another replica, and back again", async () => {

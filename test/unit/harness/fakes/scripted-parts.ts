@@ -6,6 +6,7 @@ import type { Previews, Tokens } from "../../../../services/harness/ports/leases
 import type {
   McpCall,
   McpKnowledge,
+  McpProgress,
   McpServers,
   McpTool,
 } from "../../../../services/harness/ports/mcp-servers.ts";
@@ -188,6 +189,12 @@ export class MapMcp implements McpServers {
   readonly journal = new Map<string, McpKnowledge>();
   answer: Partial<McpCall> = {};
   onCall: () => void = () => {};
+  /** Keys whose progress somebody asked for. */
+  readonly watched: string[] = [];
+  /** What is reported of a call; a proxy that knows no progress, until a test says otherwise. */
+  reports: (signal: AbortSignal) => AsyncIterable<McpProgress> = () => {
+    throw new GanglionError({ code: "UNIMPLEMENTED", reason: "UNIMPLEMENTED", message: "no" });
+  };
 
   async listTools({ serverName }: Parameters<McpServers["listTools"]>[0]): Promise<McpTool[]> {
     const tools = this.tools.get(serverName);
@@ -208,6 +215,11 @@ export class MapMcp implements McpServers {
   }
 
   async cancel(): Promise<void> {}
+
+  watch({ key, signal }: Parameters<McpServers["watch"]>[0]): AsyncIterable<McpProgress> {
+    this.watched.push(key);
+    return this.reports(signal);
+  }
 
   async lookUp({ key }: Parameters<McpServers["lookUp"]>[0]): Promise<McpKnowledge> {
     return this.journal.get(key) ?? { kind: "never" };
@@ -237,6 +249,9 @@ export class ListPreviews implements Previews {
   }
   discard(eventId: string): void {
     this.said.push(`discard ${eventId}`);
+  }
+  progress(eventId: string, { progress, total, message }: McpProgress): void {
+    this.said.push(`progress ${eventId} ${progress}/${total} ${message}`);
   }
   close(): void {}
 }
