@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { createInterface } from "node:readline";
+import { freePort } from "./free-port.ts";
 import { locatePostgresBinaries } from "./postgres-binaries.ts";
 import {
   type ClusterOptions,
@@ -63,7 +63,7 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   const cluster = { binaries, dataDir: options.dataDir, tlsDir: options.tlsDir, user: options.user };
   createCluster({ ...cluster, port: options.port });
   for (let tries = 1; ; tries += 1) {
-    const port = options.port || (await findFreePort());
+    const port = options.port || (await freePort());
     configureCluster({ ...cluster, port });
     try {
       return await launch({ ...cluster, port }, options);
@@ -123,13 +123,4 @@ async function stop(child: ChildProcess, exited: PostgresServer["exited"]): Prom
   const patience = setTimeout(() => child.kill("SIGQUIT"), STOP_PATIENCE_MS);
   await exited;
   clearTimeout(patience);
-}
-
-async function findFreePort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const address = probe.address() as { port: number };
-  probe.close();
-  await once(probe, "close");
-  return address.port;
 }

@@ -1,11 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
+import { freePort } from "../../../services/cli/up/free-port.ts";
 import { DEFAULT_IMAGE } from "../../../services/common/config/common-fields.ts";
 import { implementSome, unary } from "../../../services/common/grpc/handlers.ts";
 import { startServer } from "../../../services/common/grpc/start-server.ts";
@@ -116,13 +116,4 @@ async function startSession({
     }
   });
   return address;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }

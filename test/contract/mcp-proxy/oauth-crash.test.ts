@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../../../services/cli/up/free-port.ts";
 import { ArmedProcess } from "../../kit/crash/armed-process.ts";
 import { startOauthServer, type TestOauthServer } from "../../kit/oauth-server.ts";
-import { freePort } from "../vault/kit/test-vault.ts";
 import { GREETING, type OauthSession, oauthSession, past, storedAt, textOf, whoami } from "./oauth-kit.ts";
 import { failureOf, ProxyKit } from "./proxy-kit.ts";
 

@@ -1,6 +1,7 @@
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { freePort } from "../../../services/cli/up/free-port.ts";
 import { wrapSecretId } from "../../../services/cli/up/vault-bootstrap.ts";
 import {
   configureVault,
@@ -17,7 +18,7 @@ import {
   sandboxCommand,
   sandboxUser,
 } from "../../contract/sandbox/sandbox-process.ts";
-import { freePort, initVault, startVault } from "../../contract/vault/kit/test-vault.ts";
+import { initVault, startVault } from "../../contract/vault/kit/test-vault.ts";
 import { TestCa } from "../ca.ts";
 import { startTestPostgres } from "../postgres.ts";
 import { removeFolder } from "../remove-folder.ts";

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { freePort } from "../../../../services/cli/up/free-port.ts";
 import {
   configureVault,
   createSupervisorToken,
@@ -176,16 +176,6 @@ export async function writeCertificates(folder: string, service = "vault"): Prom
   writeFileSync(join(folder, "key.pem"), leaf.keyPem);
   chmodSync(join(folder, "key.pem"), 0o600);
   return authority.certPem;
-}
-
-/** freePort asks the system for a port that nobody listens on. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 async function answering(http: VaultHttp, child: ChildProcess, output: () => string): Promise<void> {
