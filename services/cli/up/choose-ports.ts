@@ -1,10 +1,4 @@
-import { once } from "node:events";
-import { createServer } from "node:net";
-
-/** Below the range from which the kernel takes ports for outgoing connections. */
-const FIRST = 20_000;
-const LAST = 31_999;
-const TRIES = 200;
+import { freePort, isFree } from "./free-port.ts";
 
 /** A port that was asked for and is taken. */
 export class PortTakenError extends Error {
@@ -35,33 +29,9 @@ export async function choosePorts(
   for (const name of [...names, ...Object.keys(wanted)]) {
     if (ports[name] !== undefined) continue;
     const before = remembered[name];
-    const port = before && !used.has(before) && (await isFree(before)) ? before : await findFree(used);
+    const port = before && !used.has(before) && (await isFree(before)) ? before : await freePort(used);
     used.add(port);
     ports[name] = port;
   }
   return ports;
-}
-
-async function findFree(used: Set<number>): Promise<number> {
-  for (let tries = 0; tries < TRIES; tries += 1) {
-    const port = FIRST + Math.floor(Math.random() * (LAST - FIRST));
-    if (!used.has(port) && (await isFree(port))) return port;
-  }
-  throw new Error(`no free port between ${FIRST} and ${LAST} on 127.0.0.1`);
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const probe = createServer();
-  try {
-    probe.listen(port, "127.0.0.1");
-    await once(probe, "listening");
-    return true;
-  } catch {
-    return false;
-  } finally {
-    if (probe.listening) {
-      probe.close();
-      await once(probe, "close");
-    }
-  }
 }
