@@ -119,7 +119,6 @@ async function start(): Promise<void> {
   const placeholderOf = createPlaceholders(keys.macKey);
   const authorities = createSessionAuthorities(keys.macKey);
   const vaultStore = createVaultStore(pool);
-  const vaults = createVaults(vaultStore, mac);
   const bindings = createBindingStore(pool);
   const vaultTokenStore = createVaultTokenStore(pool, writer);
   const tokens = createSessionTokens({
@@ -142,6 +141,7 @@ async function start(): Promise<void> {
     log,
   });
   const { ledger } = audit;
+  const vaults = createVaults(vaultStore, mac, ledger);
   const calls = createCallStore(pool, writer);
   await audit.begin(bound.digest);
   const stopPolicy = watchPolicy(bound, { ledger, log });
@@ -159,7 +159,7 @@ async function start(): Promise<void> {
   const credentials = createCredentialStore(pool);
   const secretWriter = createSecretWriter(client, mount, login.token);
   const purge = () =>
-    purgeRetired({ store: credentials, vaultStore, writer: secretWriter }).catch(
+    purgeRetired({ store: credentials, vaultStore, writer: secretWriter, ledger }).catch(
       warn("secrets could not be removed from Vault, trying again"),
     );
   void purge();
@@ -293,6 +293,7 @@ async function start(): Promise<void> {
         writer: secretWriter,
         seal: keys.sealingKey,
         mac,
+        ledger,
         sealingKey: keys.sealingKey,
         modelUrls: upstreams.map(({ destination }) => destination.url),
         validate: oauth.validate,

@@ -44,6 +44,11 @@ export type AuditRecord = Readonly<
     Record<(typeof INT32S)[number], number>
 >;
 
+/** True for a record of a change of a vault or credential: what it names was written or removed, not used. */
+export function isChange({ operation }: Pick<AuditRecord, "operation">): boolean {
+  return operation.startsWith("vault.");
+}
+
 const KEYS = [...TEXTS, ...INT64S, ...INT32S].sort();
 const IS_INT64 = /^(0|-?[1-9][0-9]{0,18})$/;
 const IS_HASH = /^[0-9a-f]{64}$/;

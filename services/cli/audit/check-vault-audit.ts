@@ -1,4 +1,4 @@
-import type { AuditRecord } from "./audit-record.ts";
+import { type AuditRecord, isChange } from "./audit-record.ts";
 import type { Findings } from "./finding.ts";
 
 interface VaultRead {
@@ -10,26 +10,36 @@ interface VaultRead {
   isNamed: boolean;
 }
 
+interface VaultWrite {
+  readonly credentialId: string;
+  readonly vaultId: string;
+}
+
 interface Interval {
   readonly sessionId: string;
   readonly from: number;
   readonly to: number;
 }
 
+const WRITES = new Set(["create", "update", "patch"]);
+
 /** Clocks of Vault and database may differ by so much before an end of one log counts as inside the other. */
 const SKEW_MS = 5000;
 
 /**
  * Reconciles the log with Vault's own: each credential that Vault gave out is named by a record, and each record that
- * names a request of Vault's is true. Only where both logs have been.
+ * names a request of Vault's is true: a read, or on records of changes a write. Only where both logs have been.
  */
 export class VaultAuditCheck {
   readonly #findings: Findings;
   /** By the id of Vault's request. */
   readonly #reads = new Map<string, VaultRead>();
+  readonly #writes = new Map<string, VaultWrite>();
   /** Requests that a crash cut off: their reads are known by credential, session and time only. */
   readonly #cutOff = new Map<string, Interval[]>();
   readonly #open = new Map<string, AuditRecord>();
+  /** When changes that are open were allowed. */
+  readonly #changes = new Map<string, number>();
   #vaultFrom = Number.POSITIVE_INFINITY;
   #vaultTo = 0;
   #logFrom = Number.POSITIVE_INFINITY;
@@ -48,6 +58,11 @@ export class VaultAuditCheck {
     this.#logFrom = Math.min(this.#logFrom, at);
     this.#logTo = Math.max(this.#logTo, at);
     const { kind, request_id: id, credential_id: credentialId } = record;
+    // A change reads nothing, so it accounts for no read either.
+    if (isChange(record)) {
+      this.#addChange(record, at);
+      return;
+    }
     if (kind === "decision" && record.effect === "allow" && credentialId !== "") this.#open.set(id, record);
     const decision = this.#open.get(id) ?? record;
     if (kind === "recovery") this.#cut(record, at);
@@ -83,9 +98,7 @@ export class VaultAuditCheck {
       this.#findings.add("vault", `record ${record.sequence} ${why}`, record.sequence);
     const read = this.#reads.get(record.vault_request_id);
     if (!read) {
-      // Vault's file may begin after the read, or end before it.
-      const isCovered = begun >= this.#vaultFrom && at <= this.#vaultTo + SKEW_MS;
-      if (isCovered) wrong("names a request that Vault does not know");
+      if (this.#isCovered(begun, at)) wrong("names a request that Vault does not know");
       return;
     }
     read.isNamed = true;
@@ -93,6 +106,28 @@ export class VaultAuditCheck {
     else if (read.sessionId !== "" && read.sessionId !== record.session_id) {
       wrong("names a request that was made for another session");
     }
+  }
+
+  #addChange(record: AuditRecord, at: number): void {
+    const { kind, request_id: id, vault_request_id: named } = record;
+    if (kind === "decision" && record.effect === "allow") this.#changes.set(id, at);
+    const begun = this.#changes.get(id) ?? at;
+    if (kind === "outcome" || kind === "recovery") this.#changes.delete(id);
+    if (named === "") return;
+    const wrong = (why: string) =>
+      this.#findings.add("vault", `record ${record.sequence} ${why}`, record.sequence);
+    const write = this.#writes.get(named);
+    if (!write) {
+      if (this.#reads.has(named)) wrong("names a request that read, and wrote nothing");
+      else if (this.#isCovered(begun, at)) wrong("names a request that Vault does not know");
+    } else if (write.credentialId !== record.credential_id || write.vaultId !== record.target) {
+      wrong("names a request that wrote another credential");
+    }
+  }
+
+  /** Vault's file may begin after a request, or end before it. */
+  #isCovered(begun: number, at: number): boolean {
+    return begun >= this.#vaultFrom && at <= this.#vaultTo + SKEW_MS;
   }
 
   #cut({ request_id: id, session_id: sessionId }: AuditRecord, to: number): void {
@@ -117,8 +152,12 @@ export class VaultAuditCheck {
     this.#vaultFrom = Math.min(this.#vaultFrom, at);
     this.#vaultTo = Math.max(this.#vaultTo, at);
     const { request, auth } = entry ?? {};
-    const [, , credentialId] = path.exec(request?.path ?? "") ?? [];
-    const isRead = entry?.type === "response" && request?.operation === "read" && !entry.error;
+    const [, vaultId = "", credentialId] = path.exec(request?.path ?? "") ?? [];
+    const isAnswer = entry?.type === "response" && !entry.error;
+    if (credentialId && isAnswer && WRITES.has(request?.operation ?? "") && typeof request?.id === "string") {
+      this.#writes.set(request.id, { credentialId, vaultId });
+    }
+    const isRead = isAnswer && request?.operation === "read";
     // A read of nothing gave nothing out, and of a deleted version only what is known about it.
     const given = entry?.response?.data;
     const gaveOut = given !== undefined && given !== null && given.data !== null;

@@ -1,4 +1,4 @@
-import type { AuditRecord } from "./audit-record.ts";
+import { type AuditRecord, isChange } from "./audit-record.ts";
 
 /** A step of a request's way, for people. */
 export type Step = readonly [name: string, value: string];
@@ -12,6 +12,7 @@ export function explainRequest(records: readonly AuditRecord[]): Step[] {
   const [decision, dispatch, outcome, recovery] = ["decision", "dispatch", "outcome", "recovery"].map(of);
   const first = decision ?? records[0];
   if (!first) return [];
+  if (isChange(first)) return explainChange(first, { decision, outcome, recovery });
   const steps: Step[] = [
     ["who", first.caller || "nobody with a certificate of the mesh"],
     [
@@ -23,11 +24,7 @@ export function explainRequest(records: readonly AuditRecord[]): Step[] {
     ["to", first.destination || "nowhere: no destination was chosen"],
   ];
   if (first.call_key !== "") steps.push(["tool call", `${first.call_key} in the session's log`]);
-  if (decision) {
-    const rule = decision.rule_id ? ` by ${decision.rule_id}` : "";
-    const why = decision.effect === "deny" ? `denied: ${decision.reason}` : `allowed${rule}`;
-    steps.push(["decision", `${why}, record ${decision.sequence} at ${decision.created_at}`]);
-  }
+  if (decision) steps.push(decisionOf(decision));
   const read = [dispatch, outcome].find((record) => record && record.vault_request_id !== "");
   if (first.credential_id === "") steps.push(["credential", "none"]);
   else {
@@ -51,12 +48,44 @@ export function explainRequest(records: readonly AuditRecord[]): Step[] {
       `${outcome.reason}${status}, ${outcome.response_bytes} bytes back${removed}, record ${outcome.sequence} at ${outcome.created_at}`,
     ]);
   }
-  if (recovery) {
-    steps.push([
-      "recovery",
-      `${recovery.reason}: the process died, record ${recovery.sequence} at ${recovery.created_at}`,
-    ]);
-  }
-  if (decision?.effect === "allow" && !outcome && !recovery) steps.push(["outcome", "none yet"]);
+  steps.push(...endOf({ decision, outcome, recovery }));
   return steps;
+}
+
+type Steps = Partial<Record<"decision" | "outcome" | "recovery", AuditRecord | undefined>>;
+
+/** The way of a change of a vault or credential: nothing is sent, and no session asks. */
+function explainChange(first: AuditRecord, { decision, outcome, recovery }: Steps): Step[] {
+  const vault = first.target ? `in vault ${first.target}` : "in a vault that is not known";
+  const steps: Step[] = [
+    ["who", first.caller || "mcp-proxy itself, to finish what was begun"],
+    ["asked", `${first.operation} ${vault}${first.workspace_id && ` of ${first.workspace_id}`}`],
+  ];
+  if (decision) steps.push(decisionOf(decision));
+  const { credential_id: credential } = outcome ?? first;
+  const written =
+    outcome && outcome.credential_version !== "0"
+      ? `, version ${outcome.credential_version} written by Vault's request ${outcome.vault_request_id || "(no id)"}`
+      : "";
+  if (credential !== "") steps.push(["credential", `${credential}${written}`]);
+  if (outcome) {
+    steps.push(["outcome", `${outcome.reason}, record ${outcome.sequence} at ${outcome.created_at}`]);
+  }
+  steps.push(...endOf({ decision, outcome, recovery }));
+  return steps;
+}
+
+function decisionOf(decision: AuditRecord): Step {
+  const rule = decision.rule_id ? ` by ${decision.rule_id}` : "";
+  const why = decision.effect === "deny" ? `denied: ${decision.reason}` : `allowed${rule}`;
+  return ["decision", `${why}, record ${decision.sequence} at ${decision.created_at}`];
+}
+
+/** What stands where there is no outcome. */
+function endOf({ decision, outcome, recovery }: Steps): Step[] {
+  if (recovery) {
+    const what = `${recovery.reason}: the process died, record ${recovery.sequence} at ${recovery.created_at}`;
+    return [["recovery", what]];
+  }
+  return decision?.effect === "allow" && !outcome ? [["outcome", "none yet"]] : [];
 }

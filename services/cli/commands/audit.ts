@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { findAuditFiles, readLogLines, readNamed } from "../audit/audit-files.ts";
-import { type AuditRecord, readAuditLine } from "../audit/audit-record.ts";
+import { type AuditRecord, isChange, readAuditLine } from "../audit/audit-record.ts";
 import { explainRequest } from "../audit/explain-request.ts";
 import { exportLog } from "../audit/export-log.ts";
 import { readLiveLines } from "../audit/live-records.ts";
@@ -123,6 +123,7 @@ async function whoUsed(invocation: Invocation, credentialId: string): Promise<nu
   const isUse = (record: AuditRecord) =>
     record.credential_id === credentialId &&
     record.kind !== "decision" &&
+    !isChange(record) &&
     record.vault_request_id !== "" &&
     Date.parse(record.created_at) >= since;
   const uses = new Map<string, AuditRecord>();

@@ -1,11 +1,12 @@
 import type { Pool } from "pg";
+import { isChange } from "../domain/audited-change.ts";
 import { blankRecord } from "../domain/new-record.ts";
 import { query } from "../store/query.ts";
 import type { Writer } from "./ledger.ts";
 import { WRITE_RECORDS } from "./ledger-statements.ts";
 import type { WrittenRow } from "./written-row.ts";
 
-type OpenRow = Record<string, string> & { request_id: string; is_dispatched: boolean };
+type OpenRow = Record<string, string> & { request_id: string; operation: string; is_dispatched: boolean };
 
 // Without its last condition the join could not use the index of requests, which leaves out records of none.
 const FIND = `SELECT o.request_id, o.is_dispatched, r.session_id, r.workspace_id, r.epoch::text, r.caller, r.token_id,
@@ -54,7 +55,8 @@ async function write(pool: Pool, writer: Writer, rows: OpenRow[]): Promise<Writt
     record: {
       ...blankRecord("recovery", known.request_id),
       ...known,
-      reason: isDispatched ? "unknown" : "not_dispatched",
+      // A change has no dispatch: how far it came at Vault and in the database nobody wrote down.
+      reason: isDispatched || isChange(known.operation) ? "unknown" : "not_dispatched",
       instance: writer.instance,
       boot_id: writer.bootId,
     },

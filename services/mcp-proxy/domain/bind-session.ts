@@ -15,7 +15,7 @@ export interface BindDeps extends FindBindingDeps {
  * Ties a session to its vaults, MCP servers and models, once. The same binding again changes nothing; another one for
  * the same session is refused, so nobody can widen a session by binding it again without saying so.
  */
-export async function bindSession(deps: BindDeps, asked: BindingFields): Promise<void> {
+export async function bindSession(deps: BindDeps, asked: BindingFields, caller: string): Promise<void> {
   const known = await deps.vaultStore.findMany(asked.vaultIds);
   for (const vaultId of asked.vaultIds) {
     const vault = known.find((row) => row.vaultId === vaultId);
@@ -25,7 +25,7 @@ export async function bindSession(deps: BindDeps, asked: BindingFields): Promise
     if (!isMac(vault.mac, deps.mac.vault(vault))) throw proxyError("ROW_TAMPERED");
     if (vault.archivedAt) throw proxyError("VAULT_ARCHIVED", { metadata: { vault_id: vaultId } });
   }
-  const system = await deps.vaults.system(asked.workspaceId);
+  const system = await deps.vaults.system(asked.workspaceId, caller);
   const binding: BindingFields = {
     sessionId: asked.sessionId,
     workspaceId: asked.workspaceId,
@@ -47,9 +47,9 @@ export async function bindSession(deps: BindDeps, asked: BindingFields): Promise
  * Gives a bound session other MCP servers, and nothing else: who asks must name all else as it is bound. Credentials are
  * looked for in the same vaults as before.
  */
-export async function rebindSession(deps: BindDeps, asked: BindingFields): Promise<void> {
+export async function rebindSession(deps: BindDeps, asked: BindingFields, caller: string): Promise<void> {
   const before = await findBinding(deps, asked.sessionId);
-  const system = await deps.vaults.system(asked.workspaceId);
+  const system = await deps.vaults.system(asked.workspaceId, caller);
   const { sessionId, workspaceId, models, networking, gitRepositories } = asked;
   const vaultIds = [...asked.vaultIds, system.vaultId];
   const kept = { sessionId, workspaceId, vaultIds, models, networking, gitRepositories };

@@ -1,7 +1,7 @@
+import { auditedChange, type ChangeAsker, type ChangeNotes } from "./audited-change.ts";
 import type { CredentialConfig, CredentialNetworking } from "./credential-config.ts";
 import { MAX_PAIRS } from "./credential-rules.ts";
 import { type CredentialDeps, findCredential, missing, openVault } from "./manage-credentials.ts";
-import type { Confinement } from "./manage-vaults.ts";
 import { openSecrets, type SealedSecrets } from "./open-secret.ts";
 import { proxyError } from "./proxy-error.ts";
 import type { CredentialRecord, RecordChange, SecretDocument } from "./records.ts";
@@ -33,18 +33,36 @@ export interface EnvironmentChange {
 const TRIES = 3;
 
 /** Changes a credential. The versions of the secret that were replaced are destroyed. */
-export async function updateCredential(
+export function updateCredential(
   deps: CredentialDeps,
   change: CredentialChange,
-  who: Confinement,
+  who: ChangeAsker,
 ): Promise<CredentialRecord> {
   const { vaultId, credentialId } = change;
-  await openVault(deps, vaultId, who);
-  let row = await findCredential(deps, change, who);
-  refuseUnfit(deps, row, change);
-  const fields = await openFields(deps, row, change);
-  const version = await writeFields(deps, row, fields);
-  const first = row.version;
+  return auditedChange(
+    deps.ledger,
+    { operation: "vault.update_credential", who, vaultId, credentialId },
+    async () => {
+      const { workspaceId } = await openVault(deps, vaultId, who);
+      const row = await findCredential(deps, change, who);
+      refuseUnfit(deps, row, change);
+      return { workspaceId, vaultId, credentialId, row, fields: await openFields(deps, row, change) };
+    },
+    ({ row, fields }, notes) => changeCredential(deps, row, fields, change, notes),
+  );
+}
+
+async function changeCredential(
+  deps: CredentialDeps,
+  found: CredentialRecord,
+  fields: Partial<SecretDocument>,
+  change: CredentialChange,
+  notes: ChangeNotes,
+): Promise<CredentialRecord> {
+  const { vaultId, credentialId } = change;
+  const version = await writeFields(deps, found, fields, notes);
+  const first = found.version;
+  let row = found;
   for (let tries = 1; ; tries += 1) {
     const config = changedConfig(row, change);
     const mac = deps.mac.credential({ ...row, config });
@@ -131,6 +149,7 @@ async function writeFields(
   { writer }: CredentialDeps,
   { vaultId, credentialId, kind, version }: CredentialRecord,
   fields: Partial<SecretDocument>,
+  notes: ChangeNotes,
 ): Promise<bigint> {
   if (Object.keys(fields).length === 0) return version;
   // The document of an OAuth credential has fields that this change leaves as they are, and that nobody here may read.
@@ -139,7 +158,8 @@ async function writeFields(
       ? await writer.patch(vaultId, credentialId, fields)
       : await writer.write(vaultId, credentialId, fields as SecretDocument);
   if (written === undefined) throw proxyError("CRED_MISSING");
-  return written;
+  notes.wrote(written);
+  return written.version;
 }
 
 function range(from: bigint, to: bigint): bigint[] {

@@ -1,8 +1,10 @@
 import { newId } from "../../common/ids/new-id.ts";
+import { auditedChange, type ChangeAsker, type ChangeNotes } from "./audited-change.ts";
 import { MAX_ACTIVE } from "./credential-rules.ts";
 import type { Confinement, Vaults } from "./manage-vaults.ts";
 import { openSecrets } from "./open-secret.ts";
-import { proxyError, type Reason } from "./proxy-error.ts";
+import type { Ledger } from "./ports.ts";
+import { proxyError, type Reason, reasonOf } from "./proxy-error.ts";
 import type {
   CredentialRecord,
   CredentialStore,
@@ -34,44 +36,72 @@ export interface CredentialDeps {
   writer: SecretWriter;
   seal: SealOpener;
   mac: RowMac;
+  ledger: Ledger;
 }
 
 /** Stores a new credential: record, then secret, then the version that makes it count. */
 export async function createCredential(
   deps: CredentialDeps,
   request: CredentialRequest,
-  who: Confinement,
+  who: ChangeAsker,
 ): Promise<CredentialRecord> {
-  const vault = await openVault(deps, request.vaultId, who);
-  if (request.kind === "model_api_key" && !vault.isSystem) throw wrongVault(who);
-  const document = (await openSecrets(deps.seal, request, request)) as SecretDocument;
-  if (request.config.expires_at !== undefined) document.expires_at = request.config.expires_at;
-  return storeCredential(deps, vault, { ...request, document });
+  try {
+    return await createOnce(deps, request, who);
+  } catch (error) {
+    // The same request came twice at the same moment: now it is known which credential it made.
+    if (reasonOf(error) !== "CONFLICT") throw error;
+    return createOnce(deps, request, who);
+  }
 }
 
-/** A credential whose secrets are known already. */
-export type ReadyCredential = Omit<NewCredential, "credentialId" | "mac"> & { document: SecretDocument };
+function createOnce(
+  deps: CredentialDeps,
+  request: CredentialRequest,
+  who: ChangeAsker,
+): Promise<CredentialRecord> {
+  const { vaultId, requestId } = request;
+  return auditedChange(
+    deps.ledger,
+    { operation: "vault.create_credential", who, vaultId },
+    async () => {
+      const vault = await openVault(deps, vaultId, who);
+      if (request.kind === "model_api_key" && !vault.isSystem) throw wrongVault(who);
+      const document = (await openSecrets(deps.seal, request, request)) as SecretDocument;
+      if (request.config.expires_at !== undefined) document.expires_at = request.config.expires_at;
+      const made = requestId === null ? undefined : await deps.store.findMade(vaultId, requestId);
+      if (made) refuseOther(made, request);
+      const credentialId = made?.credentialId ?? newId("vcrd");
+      return { workspaceId: vault.workspaceId, vaultId, credentialId, document };
+    },
+    ({ credentialId, document }, notes) =>
+      storeCredential(deps, { ...request, credentialId, document }, notes),
+  );
+}
+
+/** A credential whose secrets are known already, and whose id is in the decision. */
+export type ReadyCredential = Omit<NewCredential, "mac"> & { document: SecretDocument };
 
 /** Stores a credential in a vault that was opened for it: record, then secret, then the version that makes it count. */
 export async function storeCredential(
   deps: CredentialDeps,
-  { vaultId }: VaultRow,
   request: ReadyCredential,
+  notes: ChangeNotes,
 ): Promise<CredentialRecord> {
-  const { document } = request;
-  const credentialId = newId("vcrd");
-  const mac = deps.mac.credential({ ...request, credentialId });
-  const row = await deps.store.insertOrFind({ ...request, credentialId, mac });
-  const isNew = row.credentialId === credentialId;
-  if (!isNew && !(request.requestDigest && row.requestDigest?.equals(request.requestDigest)))
-    throw proxyError("ID_REUSED");
+  const { vaultId, document } = request;
+  const row = await deps.store.insertOrFind({ ...request, mac: deps.mac.credential(request) });
+  if (row.credentialId !== request.credentialId) {
+    refuseOther(row, request);
+    // Nothing is written for a credential that no decision names.
+    throw proxyError("CONFLICT");
+  }
   if (row.version > 0n) return row;
   if (await deps.store.isKeyTaken(vaultId, request)) {
     await deps.store.dropUnwritten(vaultId, row.credentialId);
     throw proxyError("CREDENTIAL_EXISTS");
   }
-  const version = await deps.writer.write(vaultId, row.credentialId, document);
-  const stored = await deps.store.activate(vaultId, row.credentialId, version);
+  const written = await deps.writer.write(vaultId, row.credentialId, document);
+  notes.wrote(written);
+  const stored = await deps.store.activate(vaultId, row.credentialId, written.version);
   if (typeof stored !== "string") return stored;
   // Another was faster, the vault is full or was archived meanwhile: nothing may stay behind.
   await deps.writer.remove(vaultId, row.credentialId);
@@ -85,6 +115,10 @@ const REFUSALS: Record<"vault_archived" | "full" | "taken" | "gone", Reason> = {
   taken: "CREDENTIAL_EXISTS",
   gone: "CREDENTIAL_NOT_FOUND",
 };
+
+function refuseOther(made: CredentialRecord, { requestDigest }: Pick<NewCredential, "requestDigest">): void {
+  if (!(requestDigest && made.requestDigest?.equals(requestDigest))) throw proxyError("ID_REUSED");
+}
 
 /** A vault into which something may be written. */
 export async function openVault(

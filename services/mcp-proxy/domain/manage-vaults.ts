@@ -1,5 +1,7 @@
 import { newId } from "../../common/ids/new-id.ts";
+import { auditedChange, type ChangeAsker } from "./audited-change.ts";
 import { systemVaultId } from "./ids.ts";
+import type { Ledger } from "./ports.ts";
 import { proxyError } from "./proxy-error.ts";
 import type { RecordChange, VaultRow, VaultStore } from "./records.ts";
 import { isMac, type RowMac } from "./row-mac.ts";
@@ -12,7 +14,9 @@ export interface Confinement {
 /** Vaults as a caller may see and make them. */
 export interface Vaults {
   create(vault: {
-    workspaceId: string;
+    who: ChangeAsker;
+    /** The workspace that it is for; throws for one that the caller may not have it in. */
+    workspace: () => string;
     displayName: string;
     metadata: Record<string, string>;
     requestId: string | null;
@@ -21,13 +25,13 @@ export interface Vaults {
   /** A vault that the caller may see; absent and foreign ones are the same to it. */
   get(vaultId: string, who: Confinement): Promise<VaultRow>;
   /** Changes name and metadata; an archived vault stays as it is. */
-  update(vaultId: string, change: RecordChange, who: Confinement): Promise<VaultRow>;
-  /** The system vault of a workspace, made when there is none. */
-  system(workspaceId: string): Promise<VaultRow>;
+  update(vaultId: string, change: RecordChange, who: ChangeAsker): Promise<VaultRow>;
+  /** The system vault of a workspace, made for that caller when there is none. */
+  system(workspaceId: string, caller: string): Promise<VaultRow>;
 }
 
 /** Makes the rules for vaults. Vault itself hears of one when the first token for it is made. */
-export function createVaults(store: VaultStore, mac: RowMac): Vaults {
+export function createVaults(store: VaultStore, mac: RowMac, ledger: Ledger): Vaults {
   const checked = (row: VaultRow): VaultRow => {
     if (!isMac(row.mac, mac.vault(row))) throw proxyError("ROW_TAMPERED");
     return row;
@@ -43,42 +47,57 @@ export function createVaults(store: VaultStore, mac: RowMac): Vaults {
   };
   return {
     get,
-    create: async ({ workspaceId, displayName, metadata, requestId, requestDigest }) => {
-      const vaultId = newId("vlt");
-      const fields = { vaultId, workspaceId, isSystem: false };
-      const row = await store.insertOrFind({
-        ...fields,
-        displayName,
-        metadata,
-        requestId,
-        requestDigest,
-        mac: mac.vault(fields),
-      });
-      if (row.vaultId !== vaultId && !row.requestDigest?.equals(requestDigest)) throw proxyError("ID_REUSED");
-      return checked(row);
+    create: ({ who, workspace, displayName, metadata, requestId, requestDigest }) => {
+      const refuseOther = (row: VaultRow) => {
+        if (!row.requestDigest?.equals(requestDigest)) throw proxyError("ID_REUSED");
+      };
+      return auditedChange(
+        ledger,
+        { operation: "vault.create_vault", who, vaultId: "" },
+        async () => {
+          const workspaceId = workspace();
+          const made = requestId === null ? undefined : await store.findMade(workspaceId, requestId);
+          if (made) refuseOther(made);
+          return { workspaceId, vaultId: made?.vaultId ?? newId("vlt") };
+        },
+        async ({ workspaceId, vaultId }, notes) => {
+          const fields = { vaultId, workspaceId, isSystem: false };
+          const named = { displayName, metadata, requestId, requestDigest };
+          const row = await store.insertOrFind({ ...fields, ...named, mac: mac.vault(fields) });
+          notes.isVault(row.vaultId);
+          refuseOther(row);
+          return checked(row);
+        },
+      );
     },
-    update: async (vaultId, change, who) => {
-      await get(vaultId, who);
-      const row = await store.update(vaultId, change);
-      if (row) return row;
-      if ((await get(vaultId, who)).archivedAt) throw proxyError("VAULT_ARCHIVED");
-      const message = "metadata_set: at most 16 pairs may be there after the change";
-      throw proxyError("INVALID_FIELD", { message, metadata: { field: "metadata_set" } });
-    },
-    system: async (workspaceId) => {
+    update: (vaultId, change, who) =>
+      auditedChange(
+        ledger,
+        { operation: "vault.update_vault", who, vaultId },
+        async () => {
+          const row = await get(vaultId, who);
+          if (row.archivedAt) throw proxyError("VAULT_ARCHIVED");
+          return row;
+        },
+        async () => {
+          const row = await store.update(vaultId, change);
+          if (row) return row;
+          if ((await get(vaultId, who)).archivedAt) throw proxyError("VAULT_ARCHIVED");
+          const message = "metadata_set: at most 16 pairs may be there after the change";
+          throw proxyError("INVALID_FIELD", { message, metadata: { field: "metadata_set" } });
+        },
+      ),
+    system: async (workspaceId, caller) => {
       const fields = { vaultId: systemVaultId(workspaceId), workspaceId, isSystem: true };
       const known = await store.find(fields.vaultId);
-      const row =
-        known ??
-        (await store.insertOrFind({
-          ...fields,
-          displayName: "System vault",
-          metadata: {},
-          requestId: null,
-          requestDigest: null,
-          mac: mac.vault(fields),
-        }));
-      return checked(row);
+      if (known) return checked(known);
+      const named = { displayName: "System vault", metadata: {}, requestId: null, requestDigest: null };
+      return auditedChange(
+        ledger,
+        { operation: "vault.create_vault", who: { workspaceId, caller }, vaultId: fields.vaultId },
+        async () => fields,
+        async () => checked(await store.insertOrFind({ ...fields, ...named, mac: mac.vault(fields) })),
+      );
     },
   };
 }

@@ -41,6 +41,8 @@ export interface VaultStore {
   /** Stores a vault, or finds the one that the same request (or workspace, for a system vault) made before. */
   insertOrFind(vault: NewVault): Promise<VaultRow>;
   find(vaultId: string): Promise<VaultRow | undefined>;
+  /** What a request of that workspace made before. */
+  findMade(workspaceId: string, requestId: string): Promise<VaultRow | undefined>;
   findMany(vaultIds: readonly string[]): Promise<VaultRow[]>;
   /** Newest first, after the id `before`. */
   list(options: {
@@ -91,6 +93,8 @@ export interface CredentialStore {
   /** Stores the record with version 0, or finds the one that the same request made before. */
   insertOrFind(credential: NewCredential): Promise<CredentialRecord>;
   find(vaultId: string, credentialId: string): Promise<CredentialRecord | undefined>;
+  /** What a request made before in that vault, its secret stored or not. */
+  findMade(vaultId: string, requestId: string): Promise<CredentialRecord | undefined>;
   /** True when an active credential of the vault has the same key: server or variable. */
   isKeyTaken(vaultId: string, key: Pick<NewCredential, "kind" | "url" | "secretName">): Promise<boolean>;
   /** The secret is stored in that version: the credential counts from now on, or the word says why it does not. */
@@ -130,6 +134,7 @@ export interface CredentialStore {
 
 /** A credential that is out of use, with what is left of it. */
 export interface UnpurgedCredential {
+  workspaceId: string;
   vaultId: string;
   credentialId: string;
   isDeleted: boolean;
@@ -164,12 +169,23 @@ export interface SecretDocument {
   expires_at?: string;
 }
 
+/** A secret that was written at Vault. */
+export interface WrittenSecret {
+  version: bigint;
+  /** Vault's id of the request that wrote it. */
+  vaultRequestId: string;
+}
+
 /** Writes and removes secrets at Vault; it cannot read one. */
 export interface SecretWriter {
-  /** Stores a document and answers its version. */
-  write(vaultId: string, credentialId: string, document: SecretDocument): Promise<bigint>;
+  /** Stores a document. */
+  write(vaultId: string, credentialId: string, document: SecretDocument): Promise<WrittenSecret>;
   /** Changes fields of the newest version, by making another; undefined when there is none. */
-  patch(vaultId: string, credentialId: string, fields: Partial<SecretDocument>): Promise<bigint | undefined>;
+  patch(
+    vaultId: string,
+    credentialId: string,
+    fields: Partial<SecretDocument>,
+  ): Promise<WrittenSecret | undefined>;
   /** Destroys versions that were replaced. */
   destroy(vaultId: string, credentialId: string, versions: readonly bigint[]): Promise<void>;
   /** Removes the secret, all versions of it. */

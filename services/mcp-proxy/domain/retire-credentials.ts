@@ -1,10 +1,12 @@
-import { type CredentialDeps, missing } from "./manage-credentials.ts";
-import type { Confinement } from "./manage-vaults.ts";
+import { auditedChange, type ChangeAsker, type ChangeRequest } from "./audited-change.ts";
+import { type CredentialDeps, findCredential, missing } from "./manage-credentials.ts";
 import { proxyError } from "./proxy-error.ts";
 import type { CredentialRecord, UnpurgedCredential, VaultRow, VaultStore } from "./records.ts";
 
 /** What taking out of use needs. */
-export type RetireDeps = Pick<CredentialDeps, "vaults" | "store" | "writer"> & { vaultStore: VaultStore };
+export type RetireDeps = Pick<CredentialDeps, "vaults" | "store" | "writer" | "ledger"> & {
+  vaultStore: VaultStore;
+};
 
 interface CredentialName {
   vaultId: string;
@@ -14,75 +16,130 @@ interface CredentialName {
 const BATCH = 100;
 
 /** Takes a credential out of use, then removes its secret; a repetition finishes what could not be removed before. */
-export async function archiveCredential(
+export function archiveCredential(
   deps: RetireDeps,
-  { vaultId, credentialId }: CredentialName,
-  who: Confinement,
+  name: CredentialName,
+  who: ChangeAsker,
 ): Promise<CredentialRecord> {
-  await deps.vaults.get(vaultId, who);
-  const row = await deps.store.archive(vaultId, credentialId);
-  if (!row) throw missing(credentialId);
-  if (!row.isSecretRemoved) await purge(deps, { ...row, isDeleted: false });
-  return row;
+  const { vaultId, credentialId } = name;
+  return auditedChange(
+    deps.ledger,
+    { operation: "vault.archive_credential", who, vaultId, credentialId },
+    () => judgeCredential(deps, name, who),
+    async () => {
+      const row = await deps.store.archive(vaultId, credentialId);
+      if (!row) throw missing(credentialId);
+      if (!row.isSecretRemoved) await purge(deps, { ...row, isDeleted: false });
+      return row;
+    },
+  );
 }
 
 /** Removes a credential for good. What Vault cannot remove now `purgeRetired` removes later. */
-export async function deleteCredential(
+export function deleteCredential(
   deps: RetireDeps,
-  { vaultId, credentialId }: CredentialName,
-  who: Confinement,
+  name: CredentialName,
+  who: ChangeAsker,
   onLater: (error: unknown) => void,
 ): Promise<void> {
-  await deps.vaults.get(vaultId, who);
-  if (!(await deps.store.markDeleted(vaultId, credentialId))) throw missing(credentialId);
-  const left = { vaultId, credentialId, isDeleted: true, isSecretRemoved: false };
-  await purge(deps, left).catch(onLater);
+  const { vaultId, credentialId } = name;
+  return auditedChange(
+    deps.ledger,
+    { operation: "vault.delete_credential", who, vaultId, credentialId },
+    () => judgeCredential(deps, name, who),
+    async (_, notes) => {
+      if (!(await deps.store.markDeleted(vaultId, credentialId))) throw missing(credentialId);
+      try {
+        await purge(deps, { vaultId, credentialId, isDeleted: true, isSecretRemoved: false });
+      } catch (error) {
+        notes.left("removed_later");
+        onLater(error);
+      }
+    },
+  );
 }
 
 /** Takes a vault and all that is in it out of use, then removes the secrets; a repetition finishes that. */
-export async function archiveVault(deps: RetireDeps, vaultId: string, who: Confinement): Promise<VaultRow> {
-  await ordinaryVault(deps, vaultId, who);
-  // The vault first: nothing in it can begin to count after that.
-  const row = await deps.vaultStore.archive(vaultId);
-  if (!row) throw proxyError("VAULT_NOT_FOUND", { metadata: { vault_id: vaultId } });
-  await deps.store.archiveAll(vaultId, false);
-  await purgeAll(deps, vaultId);
-  return row;
+export function archiveVault(deps: RetireDeps, vaultId: string, who: ChangeAsker): Promise<VaultRow> {
+  return auditedChange(
+    deps.ledger,
+    { operation: "vault.archive_vault", who, vaultId },
+    () => ordinaryVault(deps, vaultId, who),
+    async () => {
+      // The vault first: nothing in it can begin to count after that.
+      const row = await deps.vaultStore.archive(vaultId);
+      if (!row) throw proxyError("VAULT_NOT_FOUND", { metadata: { vault_id: vaultId } });
+      await deps.store.archiveAll(vaultId, false);
+      await purgeAll(deps, vaultId, who.caller);
+      return row;
+    },
+  );
 }
 
 /** Removes a vault and all that is in it for good. What Vault cannot remove now `purgeRetired` removes later. */
-export async function deleteVault(
+export function deleteVault(
   deps: RetireDeps,
   vaultId: string,
-  who: Confinement,
+  who: ChangeAsker,
   onLater: (error: unknown) => void,
 ): Promise<void> {
-  await ordinaryVault(deps, vaultId, who);
-  await deps.vaultStore.markDeleted(vaultId);
-  await deps.store.archiveAll(vaultId, true);
-  try {
-    await purgeAll(deps, vaultId);
-    await deps.vaultStore.dropDeleted();
-  } catch (error) {
-    onLater(error);
-  }
+  return auditedChange(
+    deps.ledger,
+    { operation: "vault.delete_vault", who, vaultId },
+    () => ordinaryVault(deps, vaultId, who),
+    async (_, notes) => {
+      await deps.vaultStore.markDeleted(vaultId);
+      await deps.store.archiveAll(vaultId, true);
+      try {
+        await purgeAll(deps, vaultId, who.caller);
+        await deps.vaultStore.dropDeleted();
+      } catch (error) {
+        notes.left("removed_later");
+        onLater(error);
+      }
+    },
+  );
 }
 
-/** Works off what earlier calls could not remove, whichever replica made them. */
+/** Works off what earlier calls could not remove, whichever replica made them; records name nobody as who asks. */
 export async function purgeRetired(deps: Omit<RetireDeps, "vaults">): Promise<void> {
-  await purgeAll(deps, null);
+  await purgeAll(deps, null, "");
   await deps.vaultStore.dropDeleted();
 }
 
-async function purgeAll(deps: Omit<RetireDeps, "vaults">, vaultId: string | null): Promise<void> {
+/** Each secret that is removed is a change of its own in the log: what is done to a vault names no credential. */
+async function purgeAll(
+  deps: Omit<RetireDeps, "vaults">,
+  vaultId: string | null,
+  caller: string,
+): Promise<void> {
   for (;;) {
     const left = await deps.store.listUnpurged(vaultId, BATCH);
-    for (const credential of left) await purge(deps, credential);
+    for (const credential of left) {
+      if (credential.isSecretRemoved) await purge(deps, credential);
+      else
+        await auditedChange(
+          deps.ledger,
+          removalOf(credential, caller),
+          async () => credential,
+          () => purge(deps, credential),
+        );
+    }
     if (left.length < BATCH) return;
   }
 }
 
-async function purge({ store, writer }: Omit<RetireDeps, "vaults">, left: UnpurgedCredential): Promise<void> {
+function removalOf(
+  { workspaceId, vaultId, credentialId }: UnpurgedCredential,
+  caller: string,
+): ChangeRequest {
+  return { operation: "vault.remove_secret", who: { workspaceId, caller }, vaultId, credentialId };
+}
+
+async function purge(
+  { store, writer }: Omit<RetireDeps, "vaults">,
+  left: Omit<UnpurgedCredential, "workspaceId">,
+): Promise<void> {
   const { vaultId, credentialId } = left;
   if (!left.isSecretRemoved) {
     await writer.remove(vaultId, credentialId);
@@ -91,7 +148,18 @@ async function purge({ store, writer }: Omit<RetireDeps, "vaults">, left: Unpurg
   if (left.isDeleted) await store.dropDeleted(vaultId, credentialId);
 }
 
-async function ordinaryVault({ vaults }: RetireDeps, vaultId: string, who: Confinement): Promise<void> {
-  const { isSystem } = await vaults.get(vaultId, who);
-  if (isSystem) throw proxyError("VAULT_IS_SYSTEM", { metadata: { vault_id: vaultId } });
+async function judgeCredential(
+  deps: RetireDeps,
+  { vaultId, credentialId }: CredentialName,
+  who: ChangeAsker,
+) {
+  const { workspaceId } = await deps.vaults.get(vaultId, who);
+  await findCredential(deps, { vaultId, credentialId }, who);
+  return { workspaceId, vaultId, credentialId };
+}
+
+async function ordinaryVault({ vaults }: RetireDeps, vaultId: string, who: ChangeAsker): Promise<VaultRow> {
+  const vault = await vaults.get(vaultId, who);
+  if (vault.isSystem) throw proxyError("VAULT_IS_SYSTEM", { metadata: { vault_id: vaultId } });
+  return vault;
 }

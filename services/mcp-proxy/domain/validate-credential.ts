@@ -1,5 +1,5 @@
+import { auditedChange, type ChangeAsker } from "./audited-change.ts";
 import { type CredentialDeps, missing } from "./manage-credentials.ts";
-import type { Confinement } from "./manage-vaults.ts";
 import { proxyError, type Reason, reasonOf } from "./proxy-error.ts";
 import type { CredentialRecord } from "./records.ts";
 import { isMac } from "./row-mac.ts";
@@ -42,20 +42,50 @@ const UNTRIED: (Reason | undefined)[] = [
   "UPSTREAM_UNREACHABLE",
 ];
 
-/** Validates a credential: those whose secret is gone are invalid without a try. */
-export async function validateCredential(
-  deps: Pick<CredentialDeps, "vaults" | "store" | "mac"> & { validate: CredentialValidator },
-  name: { vaultId: string; credentialId: string },
-  who: Confinement & { caller: string },
+/** What validating needs. */
+export type ValidateDeps = Pick<CredentialDeps, "vaults" | "store" | "mac" | "ledger"> & {
+  validate: CredentialValidator;
+};
+
+interface CredentialName {
+  vaultId: string;
+  credentialId: string;
+}
+
+/** Validates a credential: those whose secret is gone are invalid without a try. A change, since it may be renewed. */
+export function validateCredential(
+  deps: ValidateDeps,
+  name: CredentialName,
+  who: ChangeAsker,
 ): Promise<Validation> {
-  const { workspaceId } = await deps.vaults.get(name.vaultId, who);
-  const row = await deps.store.find(name.vaultId, name.credentialId);
+  return auditedChange(
+    deps.ledger,
+    { operation: "vault.validate_credential", who, ...name },
+    async () => {
+      const { workspaceId } = await deps.vaults.get(name.vaultId, who);
+      return { workspaceId, ...name, row: await findTriable(deps, name) };
+    },
+    ({ workspaceId, row }) => tryCredential(deps, row, workspaceId, who),
+  );
+}
+
+async function findTriable({ store, mac }: ValidateDeps, name: CredentialName): Promise<CredentialRecord> {
+  const row = await store.find(name.vaultId, name.credentialId);
   if (!row) throw missing(name.credentialId);
   if (row.kind !== "mcp_oauth" && row.kind !== "static_bearer") {
     const message = `a credential of the kind ${row.kind} has no server to be tried at`;
     throw proxyError("INVALID_FIELD", { message, metadata: { field: "credential_id" } });
   }
-  if (!isMac(row.mac, deps.mac.credential(row))) throw proxyError("ROW_TAMPERED");
+  if (!isMac(row.mac, mac.credential(row))) throw proxyError("ROW_TAMPERED");
+  return row;
+}
+
+async function tryCredential(
+  deps: ValidateDeps,
+  row: CredentialRecord,
+  workspaceId: string,
+  who: ChangeAsker,
+): Promise<Validation> {
   if (row.archivedAt) return { verdict: "invalid", hasRefreshToken: false, probe: null, refresh: null };
   try {
     return await deps.validate(row, { workspaceId, caller: who.caller });

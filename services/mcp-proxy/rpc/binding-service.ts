@@ -28,7 +28,7 @@ export function bindingService(deps: BindingServiceDeps): Implementation {
     bind: unary(async (req, ctx) => {
       const binding = readBind(req);
       ctx.note({ session_id: req.sessionId });
-      await (req.replacesMcpServers ? rebindSession : bindSession)(deps, binding);
+      await (req.replacesMcpServers ? rebindSession : bindSession)(deps, binding, ctx.principal.spiffeId);
       return {};
     }),
     issueToken: unary(async (req, ctx) => {

@@ -6,7 +6,7 @@ import {
   type StartAuthorizationRequest,
   TokenEndpointAuth,
 } from "../../gen/ganglion/vault/v1/vault_service.ts";
-import type { Confinement } from "../domain/manage-vaults.ts";
+import type { ChangeAsker } from "../domain/audited-change.ts";
 import { finishAuthorization } from "../domain/oauth/finish-authorization.ts";
 import {
   type AuthorizationDeps,
@@ -35,9 +35,10 @@ export function oauthMethods(deps: AuthorizationDeps) {
   };
 }
 
-/** Who is behind a request: what they are confined to, and how records name them. */
-export function whoIs(principal: Principal): Confinement & { caller: string } {
-  return { ...confinementOf(principal), caller: principal.keyId ?? principal.spiffeId };
+/** Who is behind a request: what they are confined to, and how records name them. A key comes by somebody's certificate. */
+export function whoIs(principal: Principal): ChangeAsker {
+  const { spiffeId, peerSpiffeId, keyId } = principal;
+  return { ...confinementOf(principal), caller: keyId ? `${peerSpiffeId} for ${keyId}` : spiffeId };
 }
 
 function readStart(req: StartAuthorizationRequest): AuthorizationRequest {

@@ -61,7 +61,8 @@ export function vaultService(deps: VaultServiceDeps): Implementation {
       checkCreateVault(req);
       const requestDigest = digestOf(sortedJson([req.displayName, req.metadata]));
       const row = await deps.vaults.create({
-        workspaceId: workspaceOf(ctx.principal, req.workspaceId),
+        who: whoIs(ctx.principal),
+        workspace: () => workspaceOf(ctx.principal, req.workspaceId),
         displayName: req.displayName,
         metadata: req.metadata,
         requestId: req.requestId || null,
@@ -94,24 +95,25 @@ export function vaultService(deps: VaultServiceDeps): Implementation {
       checkVaultId(found, req.vaultId);
       const change = readRecordChange(found, req, { isNameRequired: true });
       found.throwIfAny();
-      return { vault: toVault(await deps.vaults.update(req.vaultId, change, confinementOf(ctx.principal))) };
+      return { vault: toVault(await deps.vaults.update(req.vaultId, change, whoIs(ctx.principal))) };
     }),
     archiveVault: unary(async ({ vaultId }, ctx) => {
       checkNamed(vaultId);
-      return { vault: toVault(await archiveVault(deps, vaultId, confinementOf(ctx.principal))) };
+      return { vault: toVault(await archiveVault(deps, vaultId, whoIs(ctx.principal))) };
     }),
     deleteVault: unary(async ({ vaultId }, ctx) => {
       checkNamed(vaultId);
-      await deleteVault(deps, vaultId, confinementOf(ctx.principal), deps.onPurgeFailed);
+      await deleteVault(deps, vaultId, whoIs(ctx.principal), deps.onPurgeFailed);
       return {};
     }),
     getSystemVault: unary(async (req, ctx) => {
-      const row = await deps.vaults.system(workspaceOf(ctx.principal, req.workspaceId));
+      const workspaceId = workspaceOf(ctx.principal, req.workspaceId);
+      const row = await deps.vaults.system(workspaceId, whoIs(ctx.principal).caller);
       return { vault: toVault(row) };
     }),
     createCredential: unary(async (req, ctx) => {
       const request = readCreateCredential(req, deps.modelUrls);
-      const row = await createCredential(deps, request, confinementOf(ctx.principal));
+      const row = await createCredential(deps, request, whoIs(ctx.principal));
       return { credential: toCredential(row) };
     }),
     getCredential: unary(async (req, ctx) => {
@@ -120,7 +122,7 @@ export function vaultService(deps: VaultServiceDeps): Implementation {
     }),
     updateCredential: unary(async (req, ctx) => {
       const change = readUpdateCredential(req);
-      return { credential: toCredential(await updateCredential(deps, change, confinementOf(ctx.principal))) };
+      return { credential: toCredential(await updateCredential(deps, change, whoIs(ctx.principal))) };
     }),
     listCredentials: unary(async (req, ctx) => {
       const found = new Violations();
@@ -138,11 +140,11 @@ export function vaultService(deps: VaultServiceDeps): Implementation {
     }),
     archiveCredential: unary(async (req, ctx) => {
       checkNamed(req.vaultId, req.credentialId);
-      return { credential: toCredential(await archiveCredential(deps, req, confinementOf(ctx.principal))) };
+      return { credential: toCredential(await archiveCredential(deps, req, whoIs(ctx.principal))) };
     }),
     deleteCredential: unary(async (req, ctx) => {
       checkNamed(req.vaultId, req.credentialId);
-      await deleteCredential(deps, req, confinementOf(ctx.principal), deps.onPurgeFailed);
+      await deleteCredential(deps, req, whoIs(ctx.principal), deps.onPurgeFailed);
       return {};
     }),
     validateCredential: unary(async (req, ctx) => {

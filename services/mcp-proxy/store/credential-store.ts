@@ -69,12 +69,12 @@ const DROP_DELETED = {
 };
 const UNPURGED = {
   name: "list_unpurged_credentials",
-  text: `SELECT vault_id AS "vaultId", credential_id AS "credentialId", deleted_at IS NOT NULL AS "isDeleted",
-           is_secret_removed AS "isSecretRemoved"
-         FROM proxy.credentials
-         WHERE archived_at IS NOT NULL AND (deleted_at IS NOT NULL OR NOT is_secret_removed)
-           AND ($1::text IS NULL OR vault_id = $1)
-         ORDER BY credential_id LIMIT $2`,
+  text: `SELECT v.workspace_id AS "workspaceId", c.vault_id AS "vaultId", c.credential_id AS "credentialId",
+           c.deleted_at IS NOT NULL AS "isDeleted", c.is_secret_removed AS "isSecretRemoved"
+         FROM proxy.credentials c JOIN proxy.vaults v ON v.vault_id = c.vault_id
+         WHERE c.archived_at IS NOT NULL AND (c.deleted_at IS NOT NULL OR NOT c.is_secret_removed)
+           AND ($1::text IS NULL OR c.vault_id = $1)
+         ORDER BY c.credential_id LIMIT $2`,
 };
 const REMOVED = {
   name: "mark_secret_removed",
@@ -106,6 +106,7 @@ export function createCredentialStore(pool: Pool): CredentialStore {
       return found;
     },
     find: async (vaultId, credentialId) => (await run(FIND, [vaultId, credentialId]))[0],
+    findMade: async (vaultId, requestId) => (await run(FIND_MADE, [vaultId, requestId]))[0],
     isKeyTaken: async (vaultId, { kind, url, secretName }) =>
       (await query(pool, TAKEN, [vaultId, kind, url, secretName])).length > 0,
     activate: async (vaultId, credentialId, version) => {

@@ -68,6 +68,8 @@ export function createVaultStore(pool: Pool): VaultStore {
       return found;
     },
     find: async (vaultId) => (await findMany([vaultId]))[0],
+    findMade: async (workspaceId, requestId) =>
+      (await query<VaultRow>(pool, FIND_MADE, [workspaceId, requestId, false]))[0],
     findMany,
     update: async (vaultId, { displayName, metadataSet, metadataRemove }) =>
       (await query<VaultRow>(pool, UPDATE, [vaultId, displayName ?? null, metadataSet, metadataRemove]))[0],

@@ -1,4 +1,4 @@
-import type { SecretWriter } from "../domain/records.ts";
+import type { SecretWriter, WrittenSecret } from "../domain/records.ts";
 import { atVault } from "./at-vault.ts";
 import { credentialPath } from "./credential-path.ts";
 import type { VaultAnswer, VaultClient } from "./vault-client.ts";
@@ -10,13 +10,13 @@ export function createSecretWriter(client: VaultClient, mount: string, token: ()
     write: (vaultId, credentialId, document) =>
       atVault(async () => {
         const path = `${mount}/data/${credentialPath(vaultId, credentialId)}`;
-        return versionOf(await client.write(path, { data: document }, token()));
+        return writtenOf(await client.write(path, { data: document }, token()));
       }),
     patch: (vaultId, credentialId, fields) =>
       atVault(async () => {
         const path = `${mount}/data/${credentialPath(vaultId, credentialId)}`;
         try {
-          return versionOf(await client.patch(path, { data: fields }, token()));
+          return writtenOf(await client.patch(path, { data: fields }, token()));
         } catch (error) {
           if (isVaultFailure(error, "not_found")) return undefined;
           throw error;
@@ -36,6 +36,10 @@ export function createSecretWriter(client: VaultClient, mount: string, token: ()
         }
       }),
   };
+}
+
+function writtenOf(answer: VaultAnswer): WrittenSecret {
+  return { version: versionOf(answer), vaultRequestId: answer.request_id ?? "" };
 }
 
 /** The version that a write made. */

@@ -10,7 +10,7 @@ import type { OauthTarget, Reply } from "./oauth-ports.ts";
 
 /** For whom mcp-proxy makes a request of its own. */
 export interface Asker {
-  /** SPIFFE id, or id of the API key. */
+  /** SPIFFE id; of a caller with an API key the gateway's, and the key's id. */
   caller: string;
   workspaceId: string;
   /** Empty when it is for no session. */

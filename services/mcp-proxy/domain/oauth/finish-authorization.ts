@@ -1,6 +1,7 @@
+import { newId } from "../../../common/ids/new-id.ts";
+import { auditedChange, type ChangeAsker, type ChangeNotes } from "../audited-change.ts";
 import type { CredentialConfig } from "../credential-config.ts";
 import { openVault, storeCredential } from "../manage-credentials.ts";
-import type { Confinement } from "../manage-vaults.ts";
 import { proxyError, reasonOf } from "../proxy-error.ts";
 import type { CredentialRecord, SecretDocument } from "../records.ts";
 import { denyRequest, openRequest, withoutSession } from "./audited-request.ts";
@@ -30,9 +31,36 @@ const LIFE_MS = 600_000;
 export async function finishAuthorization(
   deps: AuthorizationDeps,
   answer: AuthorizationAnswer,
-  who: Confinement & { caller: string },
+  who: ChangeAsker,
 ): Promise<CredentialRecord> {
-  const { pending, workspaceId } = await takePending(deps, answer.state, who);
+  const stateHash = hashState(answer.state);
+  const begun = await deps.authorizations.find(stateHash);
+  return auditedChange(
+    deps.ledger,
+    { operation: "vault.finish_authorization", who, vaultId: begun?.vaultId ?? "" },
+    async () => {
+      if (!begun || begun.createdAt.getTime() < deps.now() - LIFE_MS) throw gone();
+      const { vaultId } = begun;
+      const { workspaceId } = await openVault(deps.credentials, vaultId, who).catch((error: unknown) => {
+        // Whose it is, another workspace does not learn.
+        throw reasonOf(error) === "VAULT_NOT_FOUND" ? gone() : error;
+      });
+      return { workspaceId, vaultId, credentialId: newId("vcrd") };
+    },
+    async ({ workspaceId, credentialId }, notes) => {
+      const pending = await takePending(deps, stateHash);
+      return redeem(deps, pending, answer, { who, workspaceId, credentialId, notes });
+    },
+  );
+}
+
+async function redeem(
+  deps: AuthorizationDeps,
+  pending: PendingAuthorization,
+  answer: AuthorizationAnswer,
+  of: { who: ChangeAsker; workspaceId: string; credentialId: string; notes: ChangeNotes },
+): Promise<CredentialRecord> {
+  const { who, workspaceId, credentialId, notes } = of;
   const asker = withoutSession(who.caller, workspaceId);
   const { vaultId, tokenEndpoint: url } = pending;
   const request = { operation: "oauth.redeem", asker, url, method: "POST" } as const;
@@ -55,32 +83,32 @@ export async function finishAuthorization(
   if (!tokens) {
     throw proxyError("AUTHORIZATION_REFUSED", { metadata: refusalMetadata(reply) });
   }
-  return storeCredential(deps.credentials, await openVault(deps.credentials, vaultId, who), {
-    ...{ vaultId, displayName: pending.displayName, metadata: pending.metadata, kind: "mcp_oauth" },
+  await openVault(deps.credentials, vaultId, who);
+  const ready = {
+    ...{
+      credentialId,
+      vaultId,
+      displayName: pending.displayName,
+      metadata: pending.metadata,
+      kind: "mcp_oauth" as const,
+    },
     ...{ url: pending.url, secretName: "", config: configOf(pending, tokens, deps.now()) },
     ...{ requestId: null, requestDigest: null },
     document: documentOf(pending, tokens),
-  });
+  };
+  return storeCredential(deps.credentials, ready, notes);
 }
 
-async function takePending(
-  deps: AuthorizationDeps,
-  state: string,
-  who: Confinement,
-): Promise<{ pending: PendingAuthorization; workspaceId: string }> {
-  const gone = () => proxyError("AUTHORIZATION_NOT_FOUND");
-  const stateHash = hashState(state);
-  const begun = await deps.authorizations.find(stateHash);
-  if (!begun || begun.createdAt.getTime() < deps.now() - LIFE_MS) throw gone();
-  const { workspaceId } = await openVault(deps.credentials, begun.vaultId, who).catch((error: unknown) => {
-    // Whose it is, another workspace does not learn.
-    throw reasonOf(error) === "VAULT_NOT_FOUND" ? gone() : error;
-  });
+function gone() {
+  return proxyError("AUTHORIZATION_NOT_FOUND");
+}
+
+async function takePending(deps: AuthorizationDeps, stateHash: Buffer): Promise<PendingAuthorization> {
   const taken = await deps.authorizations.take(stateHash);
   if (!taken) throw gone();
   const text = deps.box.open(taken.pending, placeOf(stateHash, taken.vaultId));
   if (text === undefined) throw proxyError("ROW_TAMPERED");
-  return { pending: JSON.parse(text) as PendingAuthorization, workspaceId };
+  return JSON.parse(text) as PendingAuthorization;
 }
 
 function documentOf({ client }: PendingAuthorization, tokens: GrantedTokens): SecretDocument {

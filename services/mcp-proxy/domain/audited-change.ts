@@ -1,0 +1,114 @@
+import { GanglionError } from "../../common/errors/ganglion-error.ts";
+import { newId } from "../../common/ids/new-id.ts";
+import type { Confinement } from "./manage-vaults.ts";
+import { blankRecord, recordText } from "./new-record.ts";
+import { endingOf, factsOf } from "./passage.ts";
+import type { Ledger, LedgerRecord } from "./ports.ts";
+import { proxyError, reasonOf } from "./proxy-error.ts";
+import type { WrittenSecret } from "./records.ts";
+
+/** What can be done to vaults and credentials; `remove_secret` is what archiving and deleting a vault do to each in it. */
+export type ChangeOperation =
+  | "vault.create_vault"
+  | "vault.update_vault"
+  | "vault.archive_vault"
+  | "vault.delete_vault"
+  | "vault.create_credential"
+  | "vault.update_credential"
+  | "vault.archive_credential"
+  | "vault.delete_credential"
+  | "vault.validate_credential"
+  | "vault.finish_authorization"
+  | "vault.remove_secret";
+
+/** Who asks for a change: what they are confined to, and how records name them. */
+export interface ChangeAsker extends Confinement {
+  /** Empty: mcp-proxy itself, finishing what somebody began. */
+  caller: string;
+}
+
+/** What is asked for, before it is judged. */
+export interface ChangeRequest {
+  operation: ChangeOperation;
+  who: ChangeAsker;
+  /** Empty when it is not known, or made by the change. */
+  vaultId: string;
+  credentialId?: string;
+}
+
+/** What a change was found to be about. */
+export interface JudgedChange {
+  workspaceId: string;
+  vaultId: string;
+  credentialId?: string;
+}
+
+/** What a change tells its outcome. */
+export interface ChangeNotes {
+  /** A secret was written at Vault. */
+  wrote(secret: WrittenSecret): void;
+  /** The vault is another one than was decided upon: the same request made it before. */
+  isVault(vaultId: string): void;
+  /** It is done as far as the caller is concerned, and this is left. */
+  left(reason: "removed_later"): void;
+}
+
+/**
+ * Makes a change of a vault or credential between its records. `judge` reads, and changes nothing: what it throws is a denial,
+ * written before the caller hears of it. The decision is durable before `make` touches Vault or the database, and the outcome
+ * before the caller hears of success (law L6).
+ */
+export async function auditedChange<Judged extends JudgedChange, Made>(
+  ledger: Ledger,
+  { operation, who, vaultId, credentialId }: ChangeRequest,
+  judge: () => Promise<Judged>,
+  make: (judged: Judged, notes: ChangeNotes) => Promise<Made>,
+): Promise<Made> {
+  const record: LedgerRecord = {
+    ...blankRecord("decision", newId("req")),
+    workspace_id: who.workspaceId ?? "",
+    caller: recordText(who.caller),
+    operation,
+    target: recordText(vaultId),
+    credential_id: credentialId ?? "",
+  };
+  const judged = await judge().catch(async (error: unknown) => {
+    const reason = reasonOf(error);
+    // Who cannot be answered now was not denied anything.
+    const isDenial = reason !== undefined && GanglionError.is(error) && error.code !== "UNAVAILABLE";
+    if (isDenial) await ledger.write({ ...record, effect: "deny", reason });
+    throw error;
+  });
+  record.workspace_id = judged.workspaceId;
+  record.target = judged.vaultId;
+  record.credential_id = judged.credentialId ?? "";
+  await ledger.write({ ...record, effect: "allow" });
+
+  const known: LedgerRecord = { ...record, kind: "outcome", reason: "ok" };
+  const notes: ChangeNotes = {
+    wrote: (secret) => void Object.assign(known, factsOf(secret)),
+    isVault: (id) => void Object.assign(known, { target: id }),
+    left: (reason) => void Object.assign(known, { reason }),
+  };
+  let made: Made;
+  try {
+    made = await make(judged, notes);
+  } catch (error) {
+    await ledger.write({ ...known, reason: endingOf(error) });
+    throw error;
+  }
+  try {
+    await ledger.write(known);
+  } catch (cause) {
+    throw proxyError("AUDIT_UNAVAILABLE", {
+      message: "the change was made; its outcome is not recorded yet",
+      cause,
+    });
+  }
+  return made;
+}
+
+/** True for the operation of a change: it sends nothing, so no dispatch says how far it came. */
+export function isChange(operation: string): boolean {
+  return operation.startsWith("vault.");
+}
