@@ -16,7 +16,7 @@ const REASONS = {
   CRED_MISSING: ["FAILED_PRECONDITION", "no credential is stored for this destination"],
   CRED_MALFORMED: ["FAILED_PRECONDITION", "the stored credential cannot be sent as a header"],
   VAULT_UNAVAILABLE: ["UNAVAILABLE", "Vault cannot be used now; nothing was sent"],
-  AUDIT_UNAVAILABLE: ["UNAVAILABLE", "the audit record could not be stored; nothing was sent"],
+  AUDIT_UNAVAILABLE: ["UNAVAILABLE", "the audit record could not be stored; nothing was sent or changed"],
   UPSTREAM_UNREACHABLE: ["UNAVAILABLE", "the upstream cannot be reached; nothing was sent"],
   UPSTREAM_MALFORMED: ["UNAVAILABLE", "the upstream's answer is not valid"],
   UPSTREAM_UNAUTHORIZED: ["FAILED_PRECONDITION", "the upstream refused the stored credential"],
