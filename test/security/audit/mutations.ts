@@ -46,6 +46,9 @@ export function soundLog(): { files: Files; log: MadeLog } {
   log.request("req_b2", "sesn_b", { operation: "model" });
   log.add({ kind: "decision", request_id: "req_b3", session_id: "sesn_b", effect: "allow" });
   log.add({ kind: "recovery", request_id: "req_b3", session_id: "sesn_b", reason: "not_dispatched" });
+  const change = { request_id: "req_c1", operation: "vault.create_credential", target: "vlt_1", epoch: "0" };
+  log.add({ ...change, kind: "decision", effect: "allow", vault_request_id: "" });
+  log.add({ ...change, kind: "outcome", reason: "ok", vault_request_id: "vault-req_c1" });
   log.checkpoint();
   const receipt = log.receipt("sesn_a");
   return {

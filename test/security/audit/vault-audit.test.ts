@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { verifyLog } from "../../../services/cli/audit/verify-log.ts";
-import { canonicalText, MadeLog } from "./made-log.ts";
+import { type Content, canonicalText, MadeLog } from "./made-log.ts";
 
 /** A read of a credential as Vault's audit file has it. */
 const readAt = (second: number, id: string, more: { credential?: string; session?: string } = {}) => {
@@ -18,6 +18,9 @@ const readAt = (second: number, id: string, more: { credential?: string; session
 const found = (...vaultLines: string[]): string[] => {
   const log = new MadeLog();
   log.request("req_a", "sesn_a");
+  return foundIn(log, vaultLines);
+};
+const foundIn = (log: MadeLog, vaultLines: string[]): string[] => {
   const { findings } = verifyLog({
     logs: [log.records.map(canonicalText)],
     ...{ checkpoints: [], receipts: [], graceMs: 900_000 },
@@ -27,6 +30,18 @@ const found = (...vaultLines: string[]): string[] => {
 };
 const own = readAt(1, "vault-req_a");
 const noise = (second: number) => readAt(second, "vault-write").replace('"read"', '"update"');
+/** A write of a credential as Vault's audit file has it. */
+const writeAt = (second: number, id: string, operation = "update", credential = "vcrd_1", vault = "vlt_1") =>
+  readAt(second, id, { credential, session: "" }).replace('"read"', `"${operation}"`).replace("vlt_1", vault);
+/** A change whose records are written at the seconds 1 and 2. */
+const changed = (more: Content = {}, last: Content = { kind: "outcome", reason: "ok" }) => {
+  const log = new MadeLog();
+  const common = { request_id: "req_c", operation: "vault.update_credential", target: "vlt_1", epoch: "0" };
+  const blank = { ...common, session_id: "", destination: "", credential_version: "0" };
+  log.add({ ...blank, kind: "decision", effect: "allow" });
+  log.add({ ...blank, credential_version: "2", vault_request_id: "vault-req_c", ...more, ...last });
+  return log;
+};
 const other = (second: number) => readAt(second, "vault-other", { session: "sesn_b" });
 
 describe("an audit log beside Vault's own", () => {
@@ -50,6 +65,30 @@ describe("an audit log beside Vault's own", () => {
       assert.deepEqual(found(own, answering(nothing)), []);
     }
     assert.equal(found(own, answering({ data: {} })).length, 1);
+  });
+
+  it("a change names the request that wrote, and accounts for no read [L6]", () => {
+    for (const operation of ["create", "update", "patch"]) {
+      assert.deepEqual(foundIn(changed(), [noise(0), writeAt(1, "vault-req_c", operation)]), []);
+    }
+    const named = (...lines: string[]) => foundIn(changed(), [noise(0), ...lines, noise(4)]).join();
+    assert.match(named(), /record 2 names a request that Vault does not know/);
+    assert.match(named(writeAt(1, "vault-req_c", "update", "vcrd_2")), /wrote another credential/);
+    assert.match(named(writeAt(1, "vault-req_c", "update", "vcrd_1", "vlt_2")), /wrote another credential/);
+    assert.match(named(writeAt(1, "vault-req_c", "delete")), /Vault does not know/);
+    const read = readAt(1, "vault-req_c", { session: "" });
+    assert.match(named(read), /names a request that read, and wrote nothing.*vault-req_c read credential/);
+    // Neither one that is open, nor one that a crash cut off, is an excuse for a read of the same credential then.
+    const none = { vault_request_id: "", credential_version: "0" };
+    const ends: Content[] = [
+      { kind: "recovery", reason: "unknown" },
+      { kind: "anomaly", request_id: "" },
+    ];
+    for (const last of ends) {
+      const reading = readAt(1, "vault-x", { session: "" });
+      const text = foundIn(changed(none, last), [noise(0), reading, noise(4)]).join();
+      assert.match(text, /vault-x read credential vcrd_1 by a token of no session; no record names it/);
+    }
   });
 
   it("a request that Vault does not know is found where its log has been when the request began", () => {
