@@ -25,6 +25,8 @@ const LINE_TIMEOUT_MS = 10_000;
 export interface StartOptions {
   env: Record<string, string>;
   args?: string[];
+  /** Module that is loaded before its main file. */
+  preload?: string;
   /** Document for descriptor 3. */
   bootstrap?: object;
 }
@@ -51,8 +53,9 @@ export async function runService(
   return { exit, output: service.output() };
 }
 
-function spawnService(main: URL, { env, args = [], bootstrap }: StartOptions) {
-  const child = spawn(process.execPath, [main.pathname, ...args], {
+function spawnService(main: URL, { env, args = [], bootstrap, preload }: StartOptions) {
+  const before = preload === undefined ? [] : ["--import", preload];
+  const child = spawn(process.execPath, [...before, main.pathname, ...args], {
     env: { ...(bootstrap ? { GANGLION_BOOTSTRAP_FD: "3" } : {}), ...env },
     stdio: ["ignore", "pipe", "pipe", "pipe"],
   });

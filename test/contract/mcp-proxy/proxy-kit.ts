@@ -84,6 +84,7 @@ export class ProxyKit {
   service!: RunningService;
   sessionAddress = "";
   #env: Record<string, string> = {};
+  #preload: { preload?: string } = {};
   #sessionServer: RunningServer | undefined;
   #closers: (() => void | Promise<void>)[] = [];
   #clients = new Map<string, unknown>();
@@ -102,8 +103,11 @@ export class ProxyKit {
     this.supervisorToken = keys.supervisorToken;
   }
 
-  /** Starts everything; `env` goes to the proxy's process. */
-  static async start(env: Record<string, string> = {}): Promise<ProxyKit> {
+  /** Starts everything; `env` goes to the proxy's process, and a module may be loaded before it. */
+  static async start(
+    env: Record<string, string> = {},
+    preload: { preload?: string } = {},
+  ): Promise<ProxyKit> {
     const ca = await TestCa.create();
     const [postgres, vault] = await Promise.all([
       startTestPostgres({ authority: ca.authority }),
@@ -116,6 +120,7 @@ export class ProxyKit {
     const supervisorToken = await createSupervisorToken(vault.http, rootToken);
     const kit = new ProxyKit(ca, postgres, vault, { rootToken, unsealKey, supervisorToken });
     kit.#env = env;
+    kit.#preload = preload;
     await kit.#startSessionStandIn();
     kit.service = await kit.startProxy();
     return kit;
@@ -129,7 +134,7 @@ export class ProxyKit {
   /** Another process of mcp-proxy on the same database and vault. */
   async startProxy(env: Record<string, string> = {}, bootstrap?: object): Promise<RunningService> {
     const document = bootstrap ?? (await this.bootstrap());
-    return startService(MAIN, { env: this.proxyEnv(env), bootstrap: document });
+    return startService(MAIN, { ...this.#preload, env: this.proxyEnv(env), bootstrap: document });
   }
 
   /** The environment of a process of mcp-proxy. */

@@ -31,8 +31,11 @@ export class Recorder {
     });
   }
 
-  /** Starts one on 127.0.0.1; with an authority it speaks TLS, as localhost and 127.0.0.1. */
-  static async start(ca?: TestCa): Promise<Recorder> {
+  /** Starts one, on 127.0.0.1 if not said otherwise; with an authority it speaks TLS, as localhost and 127.0.0.1 or those names. */
+  static async start(
+    ca?: TestCa,
+    at: { host?: string; port?: number; dnsNames?: string[] } = {},
+  ): Promise<Recorder> {
     const it: { recorder?: Recorder } = {};
     const listener: RequestListener = (request, response) => {
       const chunks: Buffer[] = [];
@@ -44,11 +47,13 @@ export class Recorder {
         it.recorder?.listener(request, response);
       });
     };
-    const leaf = ca && (await issueCertificate(ca.authority, { service: "vault", instance: "upstream" }));
+    const named = at.dnsNames ? { dnsNames: at.dnsNames } : {};
+    const leaf =
+      ca && (await issueCertificate(ca.authority, { service: "vault", instance: "upstream", ...named }));
     const server = leaf
       ? createHttpsServer({ cert: leaf.certPem, key: leaf.keyPem }, listener)
       : createHttpServer(listener);
-    server.listen(0, "127.0.0.1");
+    server.listen(at.port ?? 0, at.host ?? "127.0.0.1");
     await once(server, "listening");
     it.recorder = new Recorder(server, (server.address() as AddressInfo).port);
     return it.recorder;
