@@ -1,4 +1,5 @@
 import { type AuditRecord, isChange } from "./audit-record.ts";
+import { SKEW_MS, VaultWriteCheck } from "./check-vault-writes.ts";
 import type { Findings } from "./finding.ts";
 
 interface VaultRead {
@@ -10,36 +11,24 @@ interface VaultRead {
   isNamed: boolean;
 }
 
-interface VaultWrite {
-  readonly credentialId: string;
-  readonly vaultId: string;
-}
-
 interface Interval {
   readonly sessionId: string;
   readonly from: number;
   readonly to: number;
 }
 
-const WRITES = new Set(["create", "update", "patch"]);
-
-/** Clocks of Vault and database may differ by so much before an end of one log counts as inside the other. */
-const SKEW_MS = 5000;
-
 /**
- * Reconciles the log with Vault's own: each credential that Vault gave out is named by a record, and each record that
- * names a request of Vault's is true: a read, or on records of changes a write. Only where both logs have been.
+ * Reconciles the log with Vault's own: each credential that Vault gave out is named by a record, each that it wrote or removed
+ * is told by one, and each record that names a request of Vault's is true. Only where both logs have been.
  */
 export class VaultAuditCheck {
   readonly #findings: Findings;
   /** By the id of Vault's request. */
   readonly #reads = new Map<string, VaultRead>();
-  readonly #writes = new Map<string, VaultWrite>();
   /** Requests that a crash cut off: their reads are known by credential, session and time only. */
   readonly #cutOff = new Map<string, Interval[]>();
   readonly #open = new Map<string, AuditRecord>();
-  /** When changes that are open were allowed. */
-  readonly #changes = new Map<string, number>();
+  readonly #writes: VaultWriteCheck;
   #vaultFrom = Number.POSITIVE_INFINITY;
   #vaultTo = 0;
   #logFrom = Number.POSITIVE_INFINITY;
@@ -48,7 +37,8 @@ export class VaultAuditCheck {
 
   constructor(lines: Iterable<string>, mount: string, findings: Findings) {
     this.#findings = findings;
-    const path = new RegExp(`^${literally(mount)}/data/vaults/([^/]+)/([^/]+)$`);
+    this.#writes = new VaultWriteCheck(findings);
+    const path = new RegExp(`^${literally(mount)}/(data|metadata|destroy)/vaults/([^/]+)/([^/]+)$`);
     for (const line of lines) this.#takeVaultLine(line, path);
   }
 
@@ -58,11 +48,9 @@ export class VaultAuditCheck {
     this.#logFrom = Math.min(this.#logFrom, at);
     this.#logTo = Math.max(this.#logTo, at);
     const { kind, request_id: id, credential_id: credentialId } = record;
+    this.#writes.add(record, at, (from, to) => this.#isCovered(from, to));
     // A change reads nothing, so it accounts for no read either.
-    if (isChange(record)) {
-      this.#addChange(record, at);
-      return;
-    }
+    if (isChange(record)) return;
     if (kind === "decision" && record.effect === "allow" && credentialId !== "") this.#open.set(id, record);
     const decision = this.#open.get(id) ?? record;
     if (kind === "recovery") this.#cut(record, at);
@@ -88,6 +76,7 @@ export class VaultAuditCheck {
         );
       }
     }
+    this.#writes.end(this.#logFrom, this.#logTo);
     if (this.#bad > 0) this.#findings.add("vault", `${this.#bad} lines of Vault's log cannot be read`);
     return { reads: this.#reads.size };
   }
@@ -105,23 +94,6 @@ export class VaultAuditCheck {
     if (read.credentialId !== record.credential_id) wrong("names a request that read another credential");
     else if (read.sessionId !== "" && read.sessionId !== record.session_id) {
       wrong("names a request that was made for another session");
-    }
-  }
-
-  #addChange(record: AuditRecord, at: number): void {
-    const { kind, request_id: id, vault_request_id: named } = record;
-    if (kind === "decision" && record.effect === "allow") this.#changes.set(id, at);
-    const begun = this.#changes.get(id) ?? at;
-    if (kind === "outcome" || kind === "recovery") this.#changes.delete(id);
-    if (named === "") return;
-    const wrong = (why: string) =>
-      this.#findings.add("vault", `record ${record.sequence} ${why}`, record.sequence);
-    const write = this.#writes.get(named);
-    if (!write) {
-      if (this.#reads.has(named)) wrong("names a request that read, and wrote nothing");
-      else if (this.#isCovered(begun, at)) wrong("names a request that Vault does not know");
-    } else if (write.credentialId !== record.credential_id || write.vaultId !== record.target) {
-      wrong("names a request that wrote another credential");
     }
   }
 
@@ -152,18 +124,16 @@ export class VaultAuditCheck {
     this.#vaultFrom = Math.min(this.#vaultFrom, at);
     this.#vaultTo = Math.max(this.#vaultTo, at);
     const { request, auth } = entry ?? {};
-    const [, vaultId = "", credentialId] = path.exec(request?.path ?? "") ?? [];
-    const isAnswer = entry?.type === "response" && !entry.error;
-    if (credentialId && isAnswer && WRITES.has(request?.operation ?? "") && typeof request?.id === "string") {
-      this.#writes.set(request.id, { credentialId, vaultId });
-    }
-    const isRead = isAnswer && request?.operation === "read";
+    const [, area = "", vaultId = "", credentialId] = path.exec(request?.path ?? "") ?? [];
+    const { id, operation = "" } = request ?? {};
+    if (!credentialId || typeof id !== "string" || entry?.type !== "response" || entry.error) return;
+    this.#writes.take(id, { at, area, operation, vaultId, credentialId });
     // A read of nothing gave nothing out, and of a deleted version only what is known about it.
     const given = entry?.response?.data;
     const gaveOut = given !== undefined && given !== null && given.data !== null;
-    if (!credentialId || !isRead || !gaveOut || typeof request?.id !== "string") return;
+    if (area !== "data" || operation !== "read" || !gaveOut) return;
     const sessionId = auth?.metadata?.session_id ?? "";
-    this.#reads.set(request.id, { at, credentialId, sessionId, isNamed: false });
+    this.#reads.set(id, { at, credentialId, sessionId, isNamed: false });
   }
 }
 

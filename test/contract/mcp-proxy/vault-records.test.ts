@@ -36,6 +36,11 @@ describe("changes of vaults and credentials in the audit log", function () {
     if (folder) rmSync(folder, { recursive: true, force: true });
   });
 
+  afterEach(function () {
+    if (this.currentTest?.state === "failed")
+      console.log(stage.kit.service.output().split("\n").slice(-8).join("\n"));
+  });
+
   /** operation, kind, effect and reason of each record. */
   const steps = (lines: Line[]) =>
     lines.map(({ operation, kind, effect, reason }) =>

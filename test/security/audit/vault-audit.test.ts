@@ -29,7 +29,7 @@ const foundIn = (log: MadeLog, vaultLines: string[]): string[] => {
   return findings.list.filter(({ kind }) => kind === "vault").map(({ text }) => text);
 };
 const own = readAt(1, "vault-req_a");
-const noise = (second: number) => readAt(second, "vault-write").replace('"read"', '"update"');
+const noise = (second: number) => readAt(second, "vault-noise").replace("vlt_1/vcrd_1", "x");
 /** A write of a credential as Vault's audit file has it. */
 const writeAt = (second: number, id: string, operation = "update", credential = "vcrd_1", vault = "vlt_1") =>
   readAt(second, id, { credential, session: "" }).replace('"read"', `"${operation}"`).replace("vlt_1", vault);
@@ -72,12 +72,12 @@ describe("an audit log beside Vault's own", () => {
       assert.deepEqual(foundIn(changed(), [noise(0), writeAt(1, "vault-req_c", operation)]), []);
     }
     const named = (...lines: string[]) => foundIn(changed(), [noise(0), ...lines, noise(4)]).join();
-    assert.match(named(), /record 2 names a request that Vault does not know/);
+    assert.match(named(), /record 2 names a request of which Vault's log knows no write/);
     assert.match(named(writeAt(1, "vault-req_c", "update", "vcrd_2")), /wrote another credential/);
     assert.match(named(writeAt(1, "vault-req_c", "update", "vcrd_1", "vlt_2")), /wrote another credential/);
-    assert.match(named(writeAt(1, "vault-req_c", "delete")), /Vault does not know/);
+    assert.match(named(writeAt(1, "vault-req_c", "delete")), /knows no write/);
     const read = readAt(1, "vault-req_c", { session: "" });
-    assert.match(named(read), /names a request that read, and wrote nothing.*vault-req_c read credential/);
+    assert.match(named(read), /knows no write/);
     // Neither one that is open, nor one that a crash cut off, is an excuse for a read of the same credential then.
     const none = { vault_request_id: "", credential_version: "0" };
     const ends: Content[] = [
@@ -89,6 +89,41 @@ describe("an audit log beside Vault's own", () => {
       const text = foundIn(changed(none, last), [noise(0), reading, noise(4)]).join();
       assert.match(text, /vault-x read credential vcrd_1 by a token of no session; no record names it/);
     }
+  });
+
+  it("what Vault wrote or removed is told by a record for that credential at that time, or found [L6]", () => {
+    const none = { vault_request_id: "", credential_version: "0" };
+    const about = (log: MadeLog, ...lines: string[]) => foundIn(log, [noise(0), ...lines, noise(59)]).join();
+    const write = writeAt(1, "vault-w");
+    const removal = (at = 1) => writeAt(at, "vault-r", "delete").replace("/data/", "/metadata/");
+    const destruction = writeAt(1, "vault-d").replace("/data/", "/destroy/");
+    /** The log goes on to the second 50. */
+    const long = (log: MadeLog) => {
+      while (log.records.length < 50) log.add({ kind: "anomaly", request_id: "" });
+      return log;
+    };
+    const [wrote, removed] = ["vault-w wrote credential vcrd_1", "vault-r removed credential vcrd_1"];
+    // By a stranger: nobody asked, or somebody asked for another credential.
+    assert.match(about(long(new MadeLog()), write, removal()), new RegExp(`${wrote}; no.*${removed}; no`));
+    assert.match(about(changed({ credential_id: "vcrd_2" }), write), new RegExp(wrote));
+    // Beside a change that names its own write: another write is nobody's, what it replaced may be destroyed.
+    assert.match(about(changed(), writeAt(1, "vault-req_c"), write), new RegExp(`^Vault's request ${wrote}`));
+    assert.equal(about(changed(), writeAt(1, "vault-req_c"), destruction), "");
+    // A removal has no id: it belongs to what was asked then, and not to what was over long before.
+    assert.equal(about(changed(none), removal()), "");
+    assert.match(about(long(changed(none)), removal(30)), new RegExp(removed));
+    // What is done without a write has written nothing; what failed, was cut off or is open may have.
+    assert.match(about(changed(none), write), new RegExp(wrote));
+    for (const last of ["vault_unavailable", "unknown"]) {
+      const kind = last === "unknown" ? "recovery" : "outcome";
+      assert.equal(about(long(changed(none, { kind, reason: last })), writeAt(30, "vault-w")), "");
+    }
+    assert.equal(about(long(changed(none, { kind: "anomaly", request_id: "" })), writeAt(30, "vault-w")), "");
+    // A renewal stores what it was given.
+    const renewal = new MadeLog();
+    renewal.request("req_r", "sesn_a", { operation: "oauth.refresh" });
+    const read = readAt(1, "vault-req_r");
+    assert.equal(about(renewal, read, writeAt(2, "vault-w")), "");
   });
 
   it("a request that Vault does not know is found where its log has been when the request began", () => {
