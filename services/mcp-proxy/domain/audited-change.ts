@@ -1,6 +1,6 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import { newId } from "../../common/ids/new-id.ts";
-import type { Confinement } from "./manage-vaults.ts";
+import type { Confinement } from "./confinement.ts";
 import { blankRecord, recordText } from "./new-record.ts";
 import { endingOf, factsOf } from "./passage.ts";
 import type { Ledger, LedgerRecord } from "./ports.ts";

@@ -1,7 +1,8 @@
 import { newId } from "../../common/ids/new-id.ts";
 import { auditedChange, type ChangeAsker, type ChangeNotes } from "./audited-change.ts";
+import type { Confinement } from "./confinement.ts";
 import { MAX_ACTIVE } from "./credential-rules.ts";
-import type { Confinement, Vaults } from "./manage-vaults.ts";
+import type { Vaults } from "./manage-vaults.ts";
 import { openSecrets } from "./open-secret.ts";
 import type { Ledger } from "./ports.ts";
 import { proxyError, type Reason, reasonOf } from "./proxy-error.ts";

@@ -1,15 +1,11 @@
 import { newId } from "../../common/ids/new-id.ts";
 import { auditedChange, type ChangeAsker } from "./audited-change.ts";
+import type { Confinement } from "./confinement.ts";
 import { systemVaultId } from "./ids.ts";
 import type { Ledger } from "./ports.ts";
 import { proxyError } from "./proxy-error.ts";
 import type { RecordChange, VaultRow, VaultStore } from "./records.ts";
 import { isMac, type RowMac } from "./row-mac.ts";
-
-/** Who asks: null = not confined to a workspace (operators). */
-export interface Confinement {
-  workspaceId: string | null;
-}
 
 /** Vaults as a caller may see and make them. */
 export interface Vaults {

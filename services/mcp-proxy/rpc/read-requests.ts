@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { Violations } from "../../common/errors/violations.ts";
 import type { Principal } from "../../common/grpc/principal.ts";
 import { Role } from "../../gen/ganglion/types/v1/access.ts";
+import type { Confinement } from "../domain/confinement.ts";
 import { MAX_PAIRS } from "../domain/credential-rules.ts";
 import { isCredentialId, isVaultId, isWorkspaceId } from "../domain/ids.ts";
-import type { Confinement } from "../domain/manage-vaults.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import type { RecordChange } from "../domain/records.ts";
 

@@ -1,0 +1,4 @@
+/** Who asks: null = not confined to a workspace (operators). */
+export interface Confinement {
+  workspaceId: string | null;
+}
