@@ -6,13 +6,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { verifyLog } from "../../../services/cli/audit/verify-log.ts";
+import { freePort } from "../../../services/cli/up/free-port.ts";
 import { encodeForwardedPrincipal, PRINCIPAL_KEY } from "../../../services/common/grpc/principal.ts";
 import { Role } from "../../../services/gen/ganglion/types/v1/access.ts";
 import { VaultServiceService } from "../../../services/gen/ganglion/vault/v1/vault_service.ts";
 import { ArmedProcess } from "../../kit/crash/armed-process.ts";
 import { runCli } from "../../kit/mesh.ts";
 import { until } from "../../kit/until.ts";
-import { freePort } from "../vault/kit/test-vault.ts";
 import { failureOf, WORKSPACE } from "./proxy-kit.ts";
 import { CHANGES, ChangeStage, type Line, type Prepared, SERVER } from "./vault-changes.ts";
 
