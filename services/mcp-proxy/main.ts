@@ -270,7 +270,8 @@ async function start(): Promise<void> {
         mac,
         listVariables: (workspaceId, vaultIds) => listVariables(pool, workspaceId, vaultIds),
         placeholderOf,
-        authorityPem: (sessionId) => authorities.pem(sessionId),
+        // Behind a blind tunnel a hand meets the same servers as this process, and checks them itself.
+        trustedPem: async (sessionId) => `${(await authorities.pem(sessionId)).trimEnd()}\n${extraCa ?? ""}`,
         getLease: async (sessionId, ctx) => {
           const { lease } = await session.getLease({ sessionId }, { parent: ctx });
           return lease && { workspaceId: lease.workspaceId, epoch: lease.epoch, owner: lease.owner };

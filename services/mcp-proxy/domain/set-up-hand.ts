@@ -9,8 +9,8 @@ export interface HandSetupDeps extends FindBindingDeps {
   /** Active environment variables of a workspace's vaults, in the order of the vaults. */
   listVariables: (workspaceId: string, vaultIds: readonly string[]) => Promise<CredentialRow[]>;
   placeholderOf: PlaceholderOf;
-  /** PEM of the authority that vouches for hosts towards a session's hands. */
-  authorityPem: (sessionId: string) => Promise<string>;
+  /** PEM of those who may vouch for hosts towards a session's hands, the session's own authority first. */
+  trustedPem: (sessionId: string) => Promise<string>;
 }
 
 /** What a hand is given. */
@@ -40,7 +40,7 @@ export async function setUpHand(deps: HandSetupDeps, sessionId: string): Promise
     }
   }
   return {
-    egressCaPem: await deps.authorityPem(sessionId),
+    egressCaPem: await deps.trustedPem(sessionId),
     placeholders: [...values].map(([name, value]) => ({ name, value })),
     gitRewrites: [...gitRewrites].map(([prefix, path]) => ({ prefix, path })),
     hasEgress: binding.networking !== null || binding.gitRepositories.length > 0,

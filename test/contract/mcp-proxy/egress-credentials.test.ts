@@ -190,7 +190,7 @@ describe("the egress door, towards a host with a credential", () => {
     assert.equal(socket.alpnProtocol, "http/1.1");
     assert.match(socket.getPeerCertificate().subjectaltname ?? "", /^DNS:localhost$/);
     socket.destroy();
-    // Another session's hands do not trust it.
+    // Another session's hands do not trust it, though they trust those whom the operator named.
     const other = await hands.hand({ networking: ANYWHERE });
     assert.notEqual(other.setup.egressCaPem, hand.setup.egressCaPem);
     await assert.rejects(askFrom({ ...hand, setup: other.setup }, stage.https()));

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TestCa } from "../../kit/ca.ts";
-import { askFrom, HandKit, only, type TestHand, trusted } from "./hand-kit.ts";
+import { askFrom, HandKit, only, type TestHand } from "./hand-kit.ts";
 import { past } from "./oauth-kit.ts";
 import { ProxyKit } from "./proxy-kit.ts";
 import { Recorder } from "./recorder.ts";
@@ -54,7 +54,6 @@ describe("a name that means another address after it was judged, at the egress d
       one.listener = (_request, response) => void response.end("judged");
     const caFile = join(ca.root, "upstream.pem");
     writeFileSync(caFile, ca.authority.certPem);
-    trusted.push(ca.authority.certPem);
     const answers = Object.fromEntries(CASES.map(({ name, later }) => [name, [JUDGED, later]]));
     const env = {
       REBINDING_NAMES: JSON.stringify(answers),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TestCa } from "../../kit/ca.ts";
-import { HandKit, type TestHand, trusted } from "./hand-kit.ts";
+import { HandKit, type TestHand } from "./hand-kit.ts";
 import { briefly, ProxyKit } from "./proxy-kit.ts";
 import { Recorder } from "./recorder.ts";
 
@@ -31,7 +31,6 @@ export class EgressStage {
     const [plain, api] = recorders;
     const caFile = join(ca.root, "upstream.pem");
     writeFileSync(caFile, ca.authority.certPem);
-    trusted.push(ca.authority.certPem);
     const listed = [plain.port, api.port].flatMap((port) => [`localhost:${port}`, `127.0.0.1:${port}`]);
     const kit = await ProxyKit.start({
       GANGLION_PROXY_ALLOW_HTTP_HOSTS: listed.join(","),

@@ -203,7 +203,7 @@ export async function askFrom(hand: TestHand, url: string, ask: HandAsk = {}): P
   if ("refused" in way) return way.refused;
   const socket = tlsConnect({
     socket: way.socket,
-    ca: [hand.setup.egressCaPem, ...trusted],
+    ca: hand.setup.egressCaPem,
     servername: ask.servername ?? (/^[\d.]+$/.test(target.hostname) ? "" : target.hostname),
     ALPNProtocols: ["http/1.1"],
   });
@@ -211,9 +211,6 @@ export async function askFrom(hand: TestHand, url: string, ask: HandAsk = {}): P
   const path = target.pathname + target.search;
   return exchange({ socket, path, host: ask.host ?? target.host, ask });
 }
-
-/** Authorities beside the hand's own that `askFrom` trusts. */
-export const trusted: string[] = [];
 
 /** Asks for a tunnel. */
 export async function connectFrom(
