@@ -7,7 +7,6 @@ import type { Statement } from "../store/query.ts";
 import { createGate, IMMEDIATELY } from "./gate.ts";
 import {
   WRITE_AND_CLAIM,
-  WRITE_CLAIM_AND_DISPATCH,
   WRITE_DISPATCH,
   WRITE_END,
   WRITE_RECORDS,
@@ -145,20 +144,6 @@ export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions 
       void flush();
     });
 
-  const claimed = async (
-    statement: Statement,
-    record: LedgerRecord,
-    guard: Guard,
-    claim: CallClaim,
-    behind: unknown[] = [],
-  ) => {
-    const values = [JSON.stringify([entryOf(record, guard)]), claim.sessionId, claim.callKey, claim.epoch];
-    const more = [claim.requestDigest, claim.requestId, writer.instance, writer.bootId, ...behind];
-    type Row = { refusal: string | null; claimed: boolean };
-    const [row] = await run<Row>(record.request_id, statement, [...values, ...more]);
-    return { ...(row?.refusal ? { refusal: row.refusal } : {}), isClaimed: row?.claimed === true };
-  };
-
   return {
     write: async (record, guard) => {
       const refusal = await enqueue(record, guard);
@@ -166,10 +151,13 @@ export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions 
       return refusal;
     },
     writeTogether: enqueue,
-    writeAndClaim: (record, guard, claim) => claimed(WRITE_AND_CLAIM, record, guard, claim),
-    writeClaimAndDispatch: (record, guard, claim, { record: dispatch, isRepeatable }) => {
-      const behind = [JSON.stringify([entryOf(dispatch)]), isRepeatable];
-      return claimed(WRITE_CLAIM_AND_DISPATCH, record, guard, claim, behind);
+    writeAndClaim: async (record, guard, claim: CallClaim) => {
+      const values = [JSON.stringify([entryOf(record, guard)]), claim.sessionId, claim.callKey, claim.epoch];
+      const more = [claim.requestDigest, claim.requestId, writer.instance, writer.bootId];
+      const all = [...values, ...more];
+      type Row = { refusal: string | null; claimed: boolean };
+      const [row] = await run<Row>(record.request_id, WRITE_AND_CLAIM, all);
+      return { ...(row?.refusal ? { refusal: row.refusal } : {}), isClaimed: row?.claimed === true };
     },
     writeDispatch: async (record, call) => {
       const values = [JSON.stringify([entryOf(record)]), call.sessionId, call.callKey, record.request_id];

@@ -11,11 +11,7 @@ import { proxyError, type Reason, reasonOf } from "./proxy-error.ts";
 /** What calls to MCP servers need. */
 export interface McpDeps extends PassageDeps, PinDeps {
   mcp: McpCaller;
-  resolve: {
-    (destination: Destination): Promise<ResolvedAddress>;
-    /** The same when nobody has to be asked. */
-    known(destination: Destination): ResolvedAddress | undefined;
-  };
+  resolve: (destination: Destination) => Promise<ResolvedAddress>;
   renewals: Renewals;
 }
 
@@ -65,20 +61,14 @@ async function listOnce(
       refusePending(access.toolPins);
       return chooseMcpServer(access, serverName, ask);
     },
-    sendNow: ({ destination }) => {
-      const address = deps.resolve.known(destination);
-      return address && { address, requestBytes: 0 };
-    },
   });
-  const { requestId, access, credential, dispatched } = passage;
+  const { requestId, access, credential } = passage;
   const destination = passage.destination as Destination;
   seen.passage = passage;
   try {
-    const [secret, address] = dispatched
-      ? [dispatched.secret, dispatched.sent.address]
-      : await Promise.all([passage.secret(), deps.resolve(destination)]);
+    const [secret, address] = await Promise.all([passage.secret(), deps.resolve(destination)]);
     seen.version = secret?.version ?? 0n;
-    if (!dispatched) await passage.dispatch({ address, requestBytes: 0 });
+    await passage.dispatch({ peerAddress: address.address, requestBytes: 0 });
     const target = { access, serverName, destination, address, credential, secret };
     const outcome = await deps.mcp.listTools(target, signal);
     if (!outcome.ok) throw failureError(outcome.failure, credential !== undefined, outcome.counters.status);

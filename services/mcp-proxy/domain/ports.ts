@@ -48,13 +48,6 @@ export interface Ledger {
     guard: Guard,
     claim: CallClaim,
   ): Promise<{ refusal?: string; isClaimed: boolean }>;
-  /** The same, and when the key is claimed the dispatch is written behind the decision: the call is under way. */
-  writeClaimAndDispatch(
-    record: LedgerRecord,
-    guard: Guard,
-    claim: CallClaim,
-    dispatch: { record: LedgerRecord; isRepeatable: boolean },
-  ): Promise<{ refusal?: string; isClaimed: boolean }>;
   /** Writes a dispatch if this request still holds the claim; false when it does not. */
   writeDispatch(
     record: LedgerRecord,

@@ -46,7 +46,7 @@ export async function openTunnel({ socket, destination, egress, signal, accept }
     const hello = await readHello(socket, destination.host, signal);
     const requestBytes = hello.length;
     const [passage] = egress.passages;
-    await passage?.dispatch({ address, requestBytes });
+    await passage?.dispatch({ peerAddress: address.address, requestBytes });
     signal.throwIfAborted();
     upstream.write(hello);
     // Whoever closes it then: that is how tunnels end.

@@ -61,7 +61,7 @@ async function passOn(pools: UpstreamPools, asked: HandRequest, egress: Egress, 
   const headers = outwardHeaders(request, sent);
   const body = await outwardBody(request, sent);
   signal.throwIfAborted();
-  const dispatched = { address, requestBytes: body.length ?? 0 };
+  const dispatched = { peerAddress: address.address, requestBytes: body.length ?? 0 };
   await Promise.all(passages.map((passage) => passage.dispatch(dispatched)));
   signal.throwIfAborted();
   // Connections are shared within a session and a set of secrets only (case A029).

@@ -95,35 +95,6 @@ describe("records that wait for the log's head together", function () {
     ]);
   });
 
-  it("a call is claimed and dispatched in one, or neither: not under a key that is known, not without its guard [L4] [L6]", async () => {
-    const ledger = createLedger(pool, { instance: "i", bootId: "b" });
-    const record = (kind: RecordKind, id: string) => ({ ...blankRecord(kind, id), session_id: "sesn_1" });
-    const begin = (callKey: string, requestId: string, guard = GUARD) => {
-      const claim = { sessionId: "sesn_1", callKey, epoch: 1n, requestDigest: Buffer.alloc(32), requestId };
-      const dispatch = { record: record("dispatch", requestId), isRepeatable: true };
-      const decision = { ...record("decision", requestId), effect: "allow" as const };
-      return ledger.writeClaimAndDispatch(decision, guard, claim, dispatch);
-    };
-    assert.deepEqual(await begin("sevt_1", "req_c1"), { isClaimed: true });
-    assert.deepEqual(await begin("sevt_1", "req_c2"), { isClaimed: false });
-    const refused = { ...GUARD, tokenMac: Buffer.alloc(32) };
-    assert.deepEqual(await begin("sevt_2", "req_c3", refused), { refusal: "ROW_TAMPERED", isClaimed: false });
-    const { rows: records } = await owner.query(
-      "SELECT kind, request_id FROM proxy.audit_records WHERE request_id LIKE 'req_c%' ORDER BY sequence",
-    );
-    assert.deepEqual(records, [
-      { kind: "decision", request_id: "req_c1" },
-      { kind: "dispatch", request_id: "req_c1" },
-      { kind: "decision", request_id: "req_c2" },
-    ]);
-    const { rows: calls } = await owner.query(
-      "SELECT call_key, state, is_repeatable, request_id FROM proxy.calls",
-    );
-    assert.deepEqual(calls, [
-      { call_key: "sevt_1", state: "dispatched", is_repeatable: true, request_id: "req_c1" },
-    ]);
-  });
-
   it("a request is closed once: neither a recovery after its outcome, nor anything after its recovery [A143]", async () => {
     const own = { instance: "i", bootId: "b" };
     const ledger = createLedger(pool, own);
