@@ -4,6 +4,7 @@ import { newId } from "../../../services/common/ids/new-id.ts";
 import { Call } from "../../../services/gen/ganglion/mcpproxy/v1/mcp_proxy_service.ts";
 import { ToolOutcome } from "../../../services/gen/ganglion/types/v1/event.ts";
 import { createCallStore } from "../../../services/mcp-proxy/store/call-store.ts";
+import { endPool } from "../../kit/end-pool.ts";
 import { answer, HostileMcp } from "./hostile-mcp.ts";
 import { type BoundSession, failureOf, ProxyKit } from "./proxy-kit.ts";
 
@@ -179,7 +180,7 @@ describe("effects of calls to MCP servers [L4]", () => {
     try {
       await createCallStore(pool, { instance: "mcp-proxy-1", bootId: "boot" }).forgetEnded();
     } finally {
-      await pool.end();
+      await endPool(pool);
     }
     for (const [session, count] of [
       [ended, 0],

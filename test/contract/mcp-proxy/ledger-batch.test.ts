@@ -7,6 +7,7 @@ import { followChain, GENESIS } from "../../../services/mcp-proxy/domain/audit-c
 import { blankRecord, type RecordKind } from "../../../services/mcp-proxy/domain/new-record.ts";
 import type { Guard } from "../../../services/mcp-proxy/domain/ports.ts";
 import { migrate } from "../../../services/mcp-proxy/store/migrate.ts";
+import { endPool } from "../../kit/end-pool.ts";
 import { startTestPostgres, type TestPostgres } from "../../kit/postgres.ts";
 import { until } from "../../kit/until.ts";
 
@@ -41,7 +42,7 @@ describe("records that wait for the log's head together", function () {
     );
   });
   after(async () => {
-    await pool?.end();
+    if (pool) await endPool(pool);
     await owner?.end();
     await postgres?.stop();
   });

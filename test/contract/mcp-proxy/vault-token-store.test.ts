@@ -5,6 +5,7 @@ import {
   createVaultTokenStore,
   type VaultTokenStore,
 } from "../../../services/mcp-proxy/store/vault-token-store.ts";
+import { endPool } from "../../kit/end-pool.ts";
 import { startTestPostgres, type TestPostgres } from "../../kit/postgres.ts";
 
 describe("a session's Vault token that was just made", function () {
@@ -23,7 +24,7 @@ describe("a session's Vault token that was just made", function () {
     store = createVaultTokenStore(pool, { instance: "i", bootId: "b" });
   });
   after(async () => {
-    await pool?.end();
+    if (pool) await endPool(pool);
     await owner?.end();
     await postgres?.stop();
   });
