@@ -34,16 +34,19 @@ SELECT w.refusal, w.sequence, w.line, EXISTS (SELECT FROM c) AS claimed FROM w`,
 };
 
 /**
- * Appends a dispatch, when the request still holds the claim. The claim hands the record on: the planner may not write the
- * one before it has found the other.
+ * Appends a dispatch, when the request still holds the claim; the call is under way only if the record was taken. Each part
+ * hands on to the next, so that the planner cannot change their order.
  */
 export const WRITE_DISPATCH = {
   name: "write_dispatch",
   text: `
-WITH c AS (UPDATE proxy.calls SET state = 'dispatched', dispatched_at = now(), is_repeatable = $5
-           WHERE session_id = $2 AND call_key = $3 AND request_id = $4 AND state = 'claimed'
-           RETURNING $1::jsonb AS entries)
-SELECT w.refusal, w.sequence, w.line FROM c CROSS JOIN LATERAL proxy.write_records(c.entries) w`,
+WITH held AS MATERIALIZED (
+       SELECT $1::jsonb AS entries FROM proxy.calls
+       WHERE session_id = $2 AND call_key = $3 AND request_id = $4 AND state = 'claimed' FOR UPDATE),
+     w AS MATERIALIZED (SELECT r.* FROM held CROSS JOIN LATERAL proxy.write_records(held.entries) r),
+     begun AS (UPDATE proxy.calls SET state = 'dispatched', dispatched_at = now(), is_repeatable = $5
+               FROM w WHERE w.refusal IS NULL AND session_id = $2 AND call_key = $3 AND request_id = $4)
+SELECT w.refusal, w.sequence, w.line FROM w`,
 };
 
 /** Appends an outcome and stores the call's result; a call that certainly did not run frees its key. */

@@ -112,6 +112,17 @@ describe("records that wait for the log's head together", function () {
     const end = { sessionId: "sesn_2", callKey: "sevt_1", requestId: "req_a", result: Buffer.alloc(1) };
     await assert.rejects(ledger.writeEnd(record("outcome", "req_a"), end), late);
 
+    // A call that was only claimed stays so: nothing was sent, and its key may be run again.
+    const claim = { sessionId: "sesn_1", callKey: "sevt_2", epoch: 1n, requestId: "req_c" };
+    const allowed = { ...record("decision", "req_c"), session_id: "sesn_1", effect: "allow" as const };
+    const claimed = await ledger.writeAndClaim(allowed, GUARD, { ...claim, requestDigest: Buffer.alloc(32) });
+    assert.deepEqual(claimed, { isClaimed: true });
+    await recoverRequests(pool, { instance: "other", bootId: "c" }, ["req_c"]);
+    const call = { sessionId: "sesn_1", callKey: "sevt_2", isRepeatable: false };
+    await assert.rejects(ledger.writeDispatch(record("dispatch", "req_c"), call), late);
+    const { rows: calls } = await owner.query("SELECT state FROM proxy.calls WHERE call_key = 'sevt_2'");
+    assert.deepEqual(calls, [{ state: "claimed" }]);
+
     // An outcome that waits longer than its process does comes through before the recovery that it asked for.
     await owner.query("BEGIN; SELECT FROM proxy.audit_head FOR UPDATE");
     const outcome = ledger.write(record("outcome", "req_b"));
