@@ -94,7 +94,8 @@ export async function auditedChange<Judged extends JudgedChange, Made>(
   try {
     made = await make(judged, notes);
   } catch (error) {
-    await ledger.write({ ...known, reason: endingOf(error) });
+    // Without its outcome the request is closed by a recovery record; the caller hears what failed first.
+    await ledger.write({ ...known, reason: endingOf(error) }).catch(() => {});
     throw error;
   }
   try {
