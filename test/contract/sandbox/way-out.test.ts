@@ -148,7 +148,7 @@ describe("sandbox: a hand's only way out", function () {
       [
         // Opening it lets the other end go on.
         "mkfifo up",
-        `CONTROL=hand-token-secret- python3 -c 'import time; open("up", "w").close(); time.sleep(20)' &`,
+        `CONTROL=hand-token-secret- python3 -c 'import signal; open("up", "w").close(); signal.pause()' &`,
         "cat up; python3 scan.py hand-token-se cret- 2>&1; kill %1",
       ].join("\n"),
     );
