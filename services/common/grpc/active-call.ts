@@ -201,9 +201,15 @@ export class ActiveCall {
     clearTimeout(this.#timer);
     // Whatever the handler left waiting on the signal is released, after success as well.
     this.#abortWith(CALL_OVER);
-    const state = this.#state;
-    state.active.delete(this);
+    this.#state.active.delete(this);
     const seconds = (performance.now() - this.#startedAt) / 1000;
+    if (error) this.#tell(code, seconds, error);
+    // A caller who was answered does not wait until that is written down.
+    else setImmediate(() => this.#tell(code, seconds, undefined));
+  }
+
+  #tell(code: string, seconds: number, error: GanglionError | undefined): void {
+    const state = this.#state;
     const { service, method, kind, path } = this.contract;
     const labels = { grpc_service: service, grpc_method: method };
     state.metrics.serverActive.dec(labels);

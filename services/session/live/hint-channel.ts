@@ -2,6 +2,7 @@ import pg from "pg";
 import { crashPoint } from "../../common/crash/crash-point.ts";
 import type { Logger } from "../../common/log/create-logger.ts";
 import { type ConnectionSource, connectionConfig } from "../store/database.ts";
+import { OtherReplicas } from "./other-replicas.ts";
 
 const CHANNEL = "ganglion_session";
 // The limit is 7,999 bytes; ids are ASCII. [M27]
@@ -19,8 +20,13 @@ export interface Hint {
   readonly runnable: Runnable;
 }
 
+const NOTIFY = `SELECT pg_notify('${CHANNEL}', $1)`;
 const MARKS: Readonly<Record<Runnable, string>> = { no: "-", free: "+", held: "~" };
 const PUBLISHED = "@";
+/** Said by whoever listens, as its heartbeat. */
+const HERE = "!";
+/** Said to those who may have been told nothing for a while: they look for themselves. */
+const LOOK = "*";
 const BY_MARK = new Map((Object.keys(MARKS) as Runnable[]).map((name) => [MARKS[name], name]));
 
 /** Who hears hints of every process, and when some may have been missed. */
@@ -33,8 +39,9 @@ export interface HintListener {
 
 /**
  * The one side connection for NOTIFY and LISTEN. Never in an append's own transaction: NOTIFY inside a commit
- * serialises all commits. Hints are coalesced while one is on its way. A connection that was cut silently is found
- * by its heartbeat within 10 s and made anew. [B048, B050]
+ * serialises all commits. Hints are coalesced while one is on its way, and not sent where no other replica listens: each
+ * would cost its append's caller a statement's time. A connection that was cut silently is found by its heartbeat within
+ * 10 s and made anew. [B048, B050]
  */
 export class HintChannel {
   readonly #source: ConnectionSource;
@@ -42,6 +49,8 @@ export class HintChannel {
   readonly #log: Logger;
   readonly #pending = new Map<string, Runnable>();
   readonly #published = new Map<string, string>();
+  readonly #others = new OtherReplicas(2 * HEARTBEAT_MS);
+  #says: string[] = [];
   #client: pg.Client | undefined;
   #isSending = false;
   #isClosed = false;
@@ -65,6 +74,7 @@ export class HintChannel {
 
   /** Tells every process, this one excepted (its callers know already). */
   send({ sessionId, runnable }: Hint): void {
+    if (this.#isAlone) return;
     const waiting = this.#pending.get(sessionId);
     if (this.#pending.size >= MAX_PENDING && waiting === undefined) return;
     this.#pending.set(sessionId, waiting === undefined ? runnable : stronger(waiting, runnable));
@@ -73,7 +83,7 @@ export class HintChannel {
 
   /** Tells every other process where a session's previews are to be had. */
   sendPublished(sessionId: string, address: string): void {
-    if (this.#published.size >= MAX_PENDING) return;
+    if (this.#isAlone || this.#published.size >= MAX_PENDING) return;
     this.#published.set(sessionId, address);
     void this.#flush();
   }
@@ -85,6 +95,11 @@ export class HintChannel {
     const client = this.#client;
     this.#client = undefined;
     await client?.end().catch(() => {});
+  }
+
+  // While it has no connection it cannot know.
+  get #isAlone(): boolean {
+    return this.#client !== undefined && !this.#others.mayListen;
   }
 
   async #connect(): Promise<void> {
@@ -113,6 +128,8 @@ export class HintChannel {
       return;
     }
     this.#client = client;
+    this.#others.assume();
+    this.#says = [HERE];
     this.#beat(client);
     // Whatever was said while nobody listened is found by position.
     this.#listener.onGap();
@@ -121,7 +138,7 @@ export class HintChannel {
 
   #beat(client: pg.Client): void {
     this.#timer = setTimeout(() => {
-      client.query("SELECT 1").then(
+      client.query(NOTIFY, [HERE]).then(
         () => this.#client === client && this.#beat(client),
         () => this.#lose(client),
       );
@@ -147,13 +164,9 @@ export class HintChannel {
     if (this.#isSending) return;
     this.#isSending = true;
     try {
-      while (this.#client && this.#pending.size + this.#published.size > 0) {
+      while (this.#client && this.#says.length + this.#pending.size + this.#published.size > 0) {
         crashPoint("pg.hint.before");
-        await this.#client.query({
-          name: "hint",
-          text: `SELECT pg_notify('${CHANNEL}', $1)`,
-          values: [this.#take()],
-        });
+        await this.#client.query({ name: "hint", text: NOTIFY, values: [this.#take()] });
         crashPoint("pg.hint.after");
       }
     } catch {
@@ -164,7 +177,8 @@ export class HintChannel {
   }
 
   #take(): string {
-    let payload = "";
+    let payload = this.#says.map((word) => `${word}\n`).join("");
+    this.#says = [];
     for (const [sessionId, runnable] of this.#pending) {
       const line = `${MARKS[runnable]}${sessionId}\n`;
       if (payload.length + line.length > MAX_PAYLOAD) break;
@@ -180,8 +194,17 @@ export class HintChannel {
     return payload;
   }
 
+  // One that was not reckoned with has been told nothing since it began to listen.
+  #welcome(): void {
+    if (this.#others.heard() === "expected") return;
+    this.#says.push(LOOK);
+    void this.#flush();
+  }
+
   #receive(payload: string): void {
     for (const line of payload.split("\n")) {
+      if (line === HERE) this.#welcome();
+      if (line === LOOK) this.#listener.onGap();
       if (line.startsWith(PUBLISHED)) {
         const [sessionId = "", address = ""] = line.slice(1).split(" ");
         if (address !== "") this.#listener.onPublished(sessionId, address);

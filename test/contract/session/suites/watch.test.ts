@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import pg from "pg";
 import {
   type Preview,
   type PublishPreviewsRequest,
@@ -6,6 +8,7 @@ import {
   type WatchEventsResponse,
 } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
 import type { RunningService } from "../../../kit/start-service.ts";
+import { until } from "../../../kit/until.ts";
 import { Outbox } from "../outbox.ts";
 import {
   type Caller,
@@ -316,6 +319,35 @@ export function watchSuite(kit: () => SessionKit): void {
         assert.ok(performance.now() - started < 2_500);
         await stream.return();
       });
+
+      it("a replica that is alone tells nobody of its appends, and tells one that comes", async () => {
+        await replica.stop();
+        const { id } = await suite.create();
+        const listener = new pg.Client(kit().postgres.connection("ganglion_session"));
+        listener.on("error", () => {});
+        await listener.connect();
+        try {
+          let said = "";
+          listener.on("notification", ({ payload = "" }) => {
+            said += payload;
+          });
+          await listener.query("LISTEN ganglion_session");
+          const isTold = async () => {
+            said = "";
+            const { stored } = await emit(suite.client, id, [userMessage("alone")]);
+            assert.equal(stored.length, 1);
+            // What was said before this comes before it.
+            await kit().sql("ganglion_owner", "SELECT pg_notify('ganglion_session', '-nobody')");
+            while (!said.includes("nobody")) await once(listener, "notification");
+            return said.includes(id);
+          };
+          await until(async () => !(await isTold()), "a replica that finds out that it is alone");
+          replica = await kit().startReplica();
+          await until(isTold, "a replica that heard of another");
+        } finally {
+          await listener.end();
+        }
+      }).timeout(60_000);
 
       it("draining ends a watch with UNAVAILABLE and where to resume", async () => {
         const { id } = await suite.create();
