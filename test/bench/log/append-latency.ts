@@ -6,7 +6,7 @@ import type { LogStand } from "../stands/log-stand.ts";
 import { directCaller, grpcCaller } from "./callers.ts";
 
 const FIGURES = ["append_ms_p50", "append_ms_p99"];
-const WARM_UP = 300;
+const WARM_UP = 2_000;
 const PAIRS = 1_000;
 
 /** How long one caller waits for one event, through the service and with the same statement run directly, in turns. */

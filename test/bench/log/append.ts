@@ -3,7 +3,7 @@ import { median, type Pair, quantile, ratios } from "../report/statistics.ts";
 import type { LogStand } from "../stands/log-stand.ts";
 import { type Caller, directCaller, grpcCaller } from "./callers.ts";
 
-const WARM_UP_MS = 1_500;
+const WARM_UP_MS = 5_000;
 const ROUND_MS = 1_000;
 const ROUNDS = 11;
 

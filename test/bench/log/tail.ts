@@ -13,7 +13,7 @@ import type { LeasedSession, LogStand } from "../stands/log-stand.ts";
 import { directCaller, grpcCaller } from "./callers.ts";
 
 const FIGURES = ["tail_ms_p50", "tail_ms_p99"];
-const WARM_UP = 100;
+const WARM_UP = 2_000;
 const PAIRS = 500;
 const CHANNEL = "ganglion_bench_tail";
 

@@ -5,7 +5,7 @@ import { createDirectClient } from "./direct-client.ts";
 import { type Turn, WatchedSession } from "./watched-session.ts";
 
 const PAIRS = 40;
-const WARM_UP = 3;
+const WARM_UP = 40;
 const MODEL = "claude-opus-5-5";
 /** Some hundred milliseconds of text, as of a model: previews of an answer that is complete at once may be shed. */
 const SCENARIO = "scenario: plain words=8 delayMs=15";

@@ -14,7 +14,7 @@ const LENGTHS = [
   { name: "10k", events: 10_000, sessions: 5 },
   { name: "100k", events: 100_000, sessions: 3 },
 ];
-const WARM_UP = 4;
+const WARM_UP = 20;
 const SCENARIO = "scenario: plain words=2";
 const AGENT = {
   name: "bench wake",

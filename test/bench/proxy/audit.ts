@@ -15,7 +15,7 @@ import { reportQuantiles } from "../report/report-quantiles.ts";
 import type { Benchmark } from "../report/run-suites.ts";
 import { median, type Pair } from "../report/statistics.ts";
 
-const WARM_UP = 50;
+const WARM_UP = 500;
 const PAIRS = 500;
 const WRITER = { instance: "mcp-proxy-bench", bootId: "bench" };
 

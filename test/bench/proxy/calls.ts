@@ -15,7 +15,7 @@ import { alone, reportQuantiles } from "../report/report-quantiles.ts";
 import type { Benchmark } from "../report/run-suites.ts";
 import { median, type Pair, ratios } from "../report/statistics.ts";
 
-const WARM_UP = 20;
+const WARM_UP = 500;
 const PAIRS = 200;
 const READS = 100;
 const MODEL = "claude-test";
