@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { setTimeout as pass } from "node:timers/promises";
 import type { MeshClient } from "../../../services/common/grpc/create-client.ts";
 import { newId } from "../../../services/common/ids/new-id.ts";
 import {
@@ -12,7 +11,7 @@ import { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
 import type { Random } from "../../kit/random.ts";
 import { script } from "../../kit/stage.ts";
 import type { Field } from "./field.ts";
-import { mayPass, persistently } from "./persistent.ts";
+import { mayPass, pauseAfter, persistently } from "./persistent.ts";
 
 const COUNT = "mcp__counter__count";
 const REPEAT_SHARE = 0.1;
@@ -98,6 +97,7 @@ export class Job {
   async #untilIdle(answer: string): Promise<void> {
     let last = "";
     let failure = "nothing failed";
+    let failed = 0;
     for (;;) {
       const request = WatchEventsRequest.fromPartial({
         sessionId: this.sessionId,
@@ -109,6 +109,7 @@ export class Job {
           const { position, type, body } = message.value;
           assert.equal(position, this.#position + 1n, `${this.name}: the watch goes on where it was`);
           this.#position = position;
+          failed = 0;
           if (body?.$case === "agentMessage" && body.value.block?.data?.$case === "json")
             last = JSON.parse(Buffer.from(body.value.block.data.value).toString()).text;
           if (body?.$case === "sessionError") failure = `${body.value.reason}: ${body.value.message}`;
@@ -120,7 +121,8 @@ export class Job {
         if (!mayPass(error) || this.#signal.aborted) throw error;
       }
       this.repeats += 1;
-      await pass(100 + 100 * Math.random(), undefined, { signal: this.#signal });
+      failed += 1;
+      await pauseAfter(failed, this.#signal);
     }
   }
 

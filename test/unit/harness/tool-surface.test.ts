@@ -104,5 +104,8 @@ describe("the wait before another attempt", () => {
     assert.ok(retryDelay(1, undefined, 1) < retryDelay(5, undefined, 0));
     assert.ok(retryDelay(50, undefined, 1) <= 30_000);
     assert.notEqual(retryDelay(3, undefined, 0.1), retryDelay(3, undefined, 0.9));
+    const bounds = { firstMs: 100, mostMs: 2_000 };
+    const most = [1, 2, 3, 4, 5, 6, 50].map((attempt) => retryDelay(attempt, undefined, 1, bounds));
+    assert.deepEqual(most, [100, 200, 400, 800, 1_600, 2_000, 2_000]);
   });
 });
