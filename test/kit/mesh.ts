@@ -2,6 +2,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { type ClientEnv, readClientEnv } from "../../services/cli/up/client-env.ts";
@@ -66,9 +67,12 @@ export class TestMesh {
     });
   }
 
-  /** Runs the CLI against this mesh. */
-  cli(args: readonly string[], stdin?: string): Promise<CliResult> {
-    return runCli([...args, "--state-dir", this.files.state], stdin === undefined ? {} : { stdin });
+  /** Runs the CLI against this mesh; `see` is told each line of its output while it runs. */
+  cli(args: readonly string[], stdin?: string, see?: (line: string) => unknown): Promise<CliResult> {
+    return runCli([...args, "--state-dir", this.files.state], {
+      ...(stdin === undefined ? {} : { stdin }),
+      ...(see ? { see } : {}),
+    });
   }
 
   /** client.env as a client reads it. */
@@ -163,7 +167,12 @@ export class TestMesh {
 /** runCli runs the CLI to its end, with nothing of the test's environment but PATH and HOME. */
 export async function runCli(
   args: readonly string[],
-  options: { stdin?: string; env?: Record<string, string>; cwd?: string } = {},
+  options: {
+    stdin?: string;
+    env?: Record<string, string>;
+    cwd?: string;
+    see?: (line: string) => unknown;
+  } = {},
 ): Promise<CliResult> {
   const child = spawn(process.execPath, [MAIN, ...args], {
     env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "", ...options.env },
@@ -173,6 +182,7 @@ export async function runCli(
   // A command that reads nothing may be gone before this is written.
   child.stdin.on("error", () => {});
   child.stdin.end(options.stdin);
+  if (options.see) createInterface({ input: child.stdout }).on("line", options.see);
   const exit = new Promise<number | null>((resolve) => child.once("exit", resolve));
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
   return { code: await exit, stdout, stderr };

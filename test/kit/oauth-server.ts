@@ -13,23 +13,33 @@ export interface TestOauthServer extends RunningFake {
   mint(clientId: string): Promise<{ access_token: string; refresh_token: string }>;
   /** Changes terms: `access_ttl_s`, or `refuse_old` for access tokens from before now. */
   set(terms: Record<string, string>): Promise<void>;
+  /** Every access and refresh token that it has given out so far. */
+  tokens(): Promise<string[]>;
   /** How often each grant was asked for, and how it was answered: "refresh_token 200". */
   grants(): Promise<string[]>;
 }
 
-/** startOauthServer starts oidc-provider with secrets made at run time. */
-export async function startOauthServer(): Promise<TestOauthServer> {
+/** What an answer to a control has of, each to its question. */
+interface Controlled {
+  readonly access_token: string;
+  readonly refresh_token: string;
+  readonly tokens: string[];
+}
+
+/** startOauthServer starts oidc-provider with secrets made at run time, at an address (host:port) where one is given. */
+export async function startOauthServer(listen = "127.0.0.1:0"): Promise<TestOauthServer> {
   const journalToken = randomBytes(24).toString("hex");
   const clientSecret = `cs-${randomBytes(24).toString("hex")}`;
   const main = new URL("../fakes/oauth-server/main.ts", import.meta.url);
-  const fake = await startFake(main, { journal_token: journalToken, client_secret: clientSecret });
+  const secrets = { journal_token: journalToken, client_secret: clientSecret };
+  const fake = await startFake(main, secrets, { GANGLION_LISTEN: listen });
   const { issuer, url } = fake.listening as { issuer: string; url: string };
   const control = async (query: Record<string, string>) => {
     const answer = await fetch(`${issuer}/control?${new URLSearchParams(query)}`, {
       headers: { authorization: `Bearer ${journalToken}` },
     });
     if (!answer.ok) throw new Error(`control: ${answer.status}`);
-    return answer.json() as Promise<{ access_token: string; refresh_token: string }>;
+    return answer.json() as Promise<Controlled>;
   };
   const journal = readJournal(issuer, journalToken);
   return {
@@ -39,6 +49,7 @@ export async function startOauthServer(): Promise<TestOauthServer> {
     set: async (terms) => {
       await control(terms);
     },
+    tokens: async () => (await control({ tokens: "1" })).tokens,
     grants: async () =>
       (await journal.entries())
         .filter(({ kind }) => kind === "token")

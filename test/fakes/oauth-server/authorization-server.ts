@@ -70,6 +70,14 @@ export function createAuthorizationServer(
   return provider;
 }
 
+/** followTokens keeps every access and refresh token that is given out from now on. */
+export function followTokens(provider: Provider): readonly string[] {
+  const tokens: string[] = [];
+  provider.on("access_token.saved", ({ jti }) => tokens.push(jti));
+  provider.on("refresh_token.saved", ({ jti }) => tokens.push(jti));
+  return tokens;
+}
+
 /** Plays the person: logs in and agrees to everything, at once. */
 export async function agree(
   provider: Provider,

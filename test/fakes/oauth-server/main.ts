@@ -6,7 +6,13 @@ import { listenOnLoopback } from "../process/listen-on-loopback.ts";
 import { readDescriptor } from "../process/read-descriptor.ts";
 import { runFake } from "../process/run-fake.ts";
 import { bearerOf, createSecretCheck } from "../process/secret-check.ts";
-import { agree, createAuthorizationServer, type KnownClient, mint } from "./authorization-server.ts";
+import {
+  agree,
+  createAuthorizationServer,
+  followTokens,
+  type KnownClient,
+  mint,
+} from "./authorization-server.ts";
 import { answerMcp } from "./protected-mcp.ts";
 
 await runFake(async () => {
@@ -41,6 +47,7 @@ await runFake(async () => {
   const resource = `${issuer}/mcp`;
   const provider = createAuthorizationServer(issuer, resource, clients, terms);
   const serveProvider = provider.callback();
+  const tokens = followTokens(provider);
 
   const isGood = async (token: string | undefined) => {
     const found = token === undefined ? undefined : await provider.AccessToken.find(token);
@@ -52,7 +59,8 @@ await runFake(async () => {
     // Times of tokens are whole seconds.
     if (ask("refuse_old")) refusedBefore = (Math.floor(Date.now() / 1000) + 1) * 1000;
     const minted = ask("mint");
-    const body = minted === null ? {} : await mint(provider, resource, minted);
+    const made = minted === null ? {} : await mint(provider, resource, minted);
+    const body = ask("tokens") ? { tokens } : made;
     response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
   };
   const route = async (request: IncomingMessage, response: ServerResponse) => {
