@@ -1,5 +1,5 @@
+import { withMember } from "../../common/json/json-span.ts";
 import type { ContentBlock } from "../../gen/ganglion/types/v1/content.ts";
-import { withMember } from "./json-span.ts";
 import { blockJson } from "./text-block.ts";
 
 // Deeper than anything that is meant; whoever reads the request may refuse it.

@@ -1,4 +1,4 @@
-import { isJsonObject } from "./json-span.ts";
+import { isJsonObject } from "../../common/json/json-span.ts";
 import { OUTCOME, PERMISSION } from "./proto-values.ts";
 import type { Call, CallResult } from "./session-state.ts";
 import { textBlock } from "./text-block.ts";

@@ -1,4 +1,4 @@
-import { findMember, isJsonObject, withMember } from "../domain/json-span.ts";
+import { findMember, isJsonObject, withMember } from "../../common/json/json-span.ts";
 import type { AnswerBlock } from "../ports/model.ts";
 
 // Block types whose input arrives as text; of these the client runs tool_use only.

@@ -1,5 +1,5 @@
+import { findMember } from "../../common/json/json-span.ts";
 import type { ModelUsage } from "../../gen/ganglion/types/v1/content.ts";
-import { findMember } from "../domain/json-span.ts";
 import { type Answer, type AnswerListener, ModelError } from "../ports/model.ts";
 import { AnswerBlockBuilder } from "./answer-block-builder.ts";
 import { modelErrorOf } from "./model-error.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { findMember, withMember } from "../../../services/harness/domain/json-span.ts";
+import { findMember, withMember } from "../../../services/common/json/json-span.ts";
 
 const object = fc.dictionary(fc.string(), fc.jsonValue());
 const spaces = fc.constantFrom(undefined, 1, "\t", "\n  ");
