@@ -3,8 +3,9 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import pg from "pg";
 import { EmitEventsRequest } from "../../services/gen/ganglion/session/v1/session_service.ts";
+import { HostileMcp } from "../contract/mcp-proxy/hostile-mcp.ts";
 import { answerOf, bodiesOf, checkLog, textOf } from "../kit/check-log.ts";
-import { wholeStage } from "../kit/shared-stage.ts";
+import { spareAddress, wholeStage } from "../kit/shared-stage.ts";
 import { type Stage, script } from "../kit/stage.ts";
 
 type Json = { [name: string]: unknown };
@@ -93,6 +94,46 @@ describe("values on their way through the whole mesh", function () {
     assert.ok((await restEvents(sessionId)).includes('"big":12345678901234567890'), "REST keeps the digits");
     await stage.until(sessionId, 0n, "session.status_idle");
     checkLog(await stage.log(sessionId));
+  });
+
+  it("numbers of an MCP server's structured content reach log, REST and model as they are written [M25, B103]", async () => {
+    const structured = '{"id":9007199254740993,"price":0.30000000000000000001}';
+    const server = await HostileMcp.start(Number(spareAddress().split(":")[1]));
+    try {
+      server.misbehave = (rpc, _request, response) => {
+        if (rpc.method !== "tools/call") return false;
+        response.writeHead(200, { "content-type": "application/json" });
+        const result = `{"content":[{"type":"text","text":"one row"}],"structuredContent":${structured}}`;
+        response.end(`{"jsonrpc":"2.0","id":${rpc.id},"result":${result}}`);
+        return true;
+      };
+      const agent = await stage.sdk.beta.agents.create({
+        name: "reads rows",
+        model: "claude-opus-5-5",
+        mcp_servers: [{ type: "url", name: "rows", url: server.url }],
+        tools: [
+          {
+            type: "mcp_toolset",
+            mcp_server_name: "rows",
+            default_config: { enabled: true, permission_policy: { type: "always_allow" } },
+          },
+        ],
+      });
+      const { id: sessionId } = await stage.sdk.beta.sessions.create({
+        agent: agent.id,
+        environment_id: stage.environmentId,
+      });
+      const word = randomUUID();
+      const calls = [{ name: "mcp__rows__one", input: { word } }];
+      const events = await stage.turn(sessionId, script([{ calls }]));
+      const [result] = bodiesOf(events, "agentMcpToolResult");
+      assert.equal(textOf(result?.content ?? []), `one row${structured}`);
+      const quoted = JSON.stringify(structured).slice(1, -1);
+      assert.ok((await restEvents(sessionId)).includes(quoted), "REST");
+      assert.ok(JSON.stringify((await modelRequests(word)).at(-1)).includes(quoted), "the model");
+    } finally {
+      await server.stop();
+    }
   });
 
   it("positions above 2^53 survive, and are strings in JSON [B144]", async () => {

@@ -63,6 +63,7 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
       requestBytes: 0,
       responseBytes: 0,
       redactions: 0,
+      heard: undefined,
       status: 0,
       onStreamEnd: (failure, isResumable, step) => {
         if (isResumable) return;
@@ -155,9 +156,12 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
           allowInputRequired: true,
         };
         isSent = true;
+        const heard: Buffer[][] = [];
+        const operation = currentOperation.getStore();
+        if (operation) operation.heard = heard;
         const result = await callIn(connection, tool, params, options);
         if (isInputRequiredResult(result)) throw new UpstreamFailure("asks_back");
-        return readToolAnswer(result);
+        return readToolAnswer(result, heard);
       });
       const isBefore = !outcome.ok && !isSent && AMBIGUOUS.has(outcome.failure);
       return isBefore ? { ...outcome, failure: "not_called" } : outcome;

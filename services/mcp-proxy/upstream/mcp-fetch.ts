@@ -121,6 +121,7 @@ function toStream(
   step: number | undefined,
 ): ReadableStream<Uint8Array> {
   let isResumable = false;
+  let heard: Buffer[] | undefined;
   return new ReadableStream<Uint8Array>(
     {
       pull: async (controller) => {
@@ -133,6 +134,11 @@ function toStream(
             return;
           }
           isResumable ||= value.includes("\nid:") || value.subarray(0, 3).equals(Buffer.from("id:"));
+          if (operation.heard && !heard) {
+            heard = [];
+            operation.heard.push(heard);
+          }
+          heard?.push(value);
           controller.enqueue(new Uint8Array(value));
         } catch (error) {
           const failure =

@@ -1,5 +1,6 @@
 import type { McpTool, McpToolAnswer } from "../domain/mcp-caller.ts";
 import { pinOf } from "../domain/tool-pins.ts";
+import { structuredText } from "./structured-text.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
 
 const MAX_NAME = 128;
@@ -40,20 +41,28 @@ function isName(name: string): boolean {
 }
 
 /**
- * Reads a tool's answer. Whether its structured part fits the tool's schema is not our business: an answer without one
+ * Reads a tool's answer, and the bodies, in their pieces, in which it came. Whether its structured part fits the tool's schema is not our business: an answer without one
  * is delivered all the same (B103, B104).
  */
-export function readToolAnswer(result: Record<string, unknown>): McpToolAnswer {
+export function readToolAnswer(
+  result: Record<string, unknown>,
+  heard: readonly (readonly Buffer[])[],
+): McpToolAnswer {
   const { content, structuredContent, isError } = result;
   if (content !== undefined && !Array.isArray(content)) throw new UpstreamFailure("malformed");
   if (content === undefined && structuredContent === undefined) throw new UpstreamFailure("malformed");
+  const structured = () =>
+    structuredText(
+      structuredContent,
+      heard.map((pieces) => Buffer.concat(pieces).toString("utf8")),
+    );
   return {
     content: (content ?? []).map((block: unknown) => {
       const type = (block as { type?: unknown } | null)?.type;
       if (typeof type !== "string" || type === "" || type.length > 64) throw new UpstreamFailure("malformed");
       return { type, json: JSON.stringify(block) };
     }),
-    structuredContentJson: structuredContent === undefined ? "" : JSON.stringify(structuredContent),
+    structuredContentJson: structuredContent === undefined ? "" : structured(),
     isError: isError === true,
   };
 }

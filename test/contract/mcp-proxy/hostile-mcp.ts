@@ -21,9 +21,9 @@ export class HostileMcp {
   #sessions = new Set<string>();
   #server = createServer((request, response) => void this.#serve(request, response));
 
-  static async start(): Promise<HostileMcp> {
+  static async start(port = 0): Promise<HostileMcp> {
     const made = new HostileMcp();
-    made.#server.listen(0, "127.0.0.1");
+    made.#server.listen(port, "127.0.0.1");
     await once(made.#server, "listening");
     return made;
   }

@@ -297,6 +297,53 @@ describe("upstreams that mean harm", () => {
     assert.ok(sent?.includes('"arguments":{"big":9007199254740993,"one":1.0,"far":1e400}'), sent);
   });
 
+  const STRUCTURED = '{"id":9007199254740993,"price":0.30000000000000000001,"one":1.0,"far":1e400}';
+  const withStructured = (id: unknown) =>
+    `{"jsonrpc":"2.0","id":${id},"result":{"content":[],"structuredContent":${STRUCTURED}}}`;
+  for (const [how, type, write] of [
+    ["in plain JSON", "application/json", (id) => withStructured(id)],
+    ["spread over lines", "application/json", (id) => withStructured(id).replaceAll('"id"', '\n "id"')],
+    [
+      "in an event",
+      "text/event-stream",
+      (id) => `: hello\nid: 9007199254740995\ndata: ${withStructured(id)}\n\n`,
+    ],
+    [
+      "in an event of several lines, after another one",
+      "text/event-stream",
+      (id) => {
+        const told =
+          '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1.0}}';
+        const lines = withStructured(id).replaceAll(/([{,])"/g, '$1\r\ndata: "');
+        return `data: ${told}\r\n\r\nevent: message\r\ndata: ${lines}\r\n\r\n`;
+      },
+    ],
+  ] satisfies [how: string, type: string, write: (id: unknown) => string][]) {
+    it(`keeps the numbers of structured content as they are written, ${how} [M25]`, async () => {
+      upstream.misbehave = onCall((rpc, _request, response) => {
+        response.writeHead(200, { "content-type": type });
+        const bytes = Buffer.from(write(rpc.id));
+        for (let at = 0; at < bytes.length; at += 7) response.write(bytes.subarray(at, at + 7));
+        response.end();
+        return true;
+      });
+      const made = await call();
+      assert.equal(made.outcome, ToolOutcome.TOOL_OUTCOME_COMPLETED);
+      const text = Buffer.from(made.structuredContentJson ?? []).toString();
+      assert.equal(text.replaceAll(/\s/g, ""), STRUCTURED);
+    });
+  }
+
+  it("takes the credential out of structured content all the same [A058]", async () => {
+    upstream.misbehave = onCall((rpc, request, response) => {
+      const structuredContent = { told: request.headers.authorization, n: 1 };
+      answer(response, rpc, { content: [], structuredContent });
+      return true;
+    });
+    const text = Buffer.from((await call()).structuredContentJson ?? []).toString();
+    assert.match(text, /^\{"told":"Bearer \[REDACTED:vcrd_\w+\]","n":1\}$/);
+  });
+
   it("slow A and fast B of two sessions with the same request ids: each gets its own [A042] [B095]", async () => {
     const sessions = await Promise.all([bound(), bound(), bound()]);
     await Promise.all(

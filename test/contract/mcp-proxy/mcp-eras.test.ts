@@ -114,17 +114,29 @@ describe("every era of MCP servers", () => {
     });
 
     it("arguments that its schema wants repeated in headers are", async () => {
+      const structured = '{"id":9007199254740993}';
       const inputSchema = {
         type: "object",
         properties: { region: { type: "string", "x-mcp-header": "Region" } },
       };
       speakModern((rpc, response) => {
+        if (rpc.method === "tools/call") {
+          response.writeHead(200, { "content-type": "application/json" });
+          const result = `{"resultType":"complete","content":[],"structuredContent":${structured}}`;
+          response.end(`{"jsonrpc":"2.0","id":${rpc.id},"result":${result}}`);
+          return true;
+        }
         if (rpc.method !== "tools/list") return false;
         const tools = [{ name: "one", inputSchema }];
         answer(response, rpc, { resultType: "complete", tools, ttlMs: 0, cacheScope: "private" });
         return true;
       });
-      await call(await bound(), { region: "eu" });
+      const made = await call(await bound(), { region: "eu" });
+      assert.equal(
+        Buffer.from(made.structuredContentJson ?? []).toString(),
+        structured,
+        "as it was written [M25]",
+      );
       assert.equal(upstream.of("tools/call")[0]?.headers["mcp-param-region"], "eu");
     });
 
@@ -292,6 +304,19 @@ describe("every era of MCP servers", () => {
       }
     });
 
+    it("the numbers of structured content are those that the server wrote [M25]", async () => {
+      const structured = '{"id":9007199254740993,"far":1e400}';
+      old.structured = structured;
+      old.pieces = 5;
+      try {
+        const made = await call(await bound(old.url));
+        assert.equal(Buffer.from(made.structuredContentJson ?? []).toString(), structured);
+      } finally {
+        old.pieces = 0;
+        old.structured = undefined;
+      }
+    });
+
     it("a stream that ends before the answer: it is not known what became of the call", async () => {
       old.cuts = true;
       try {
@@ -311,6 +336,8 @@ class OldMcp {
   pieces = 0;
   cuts = false;
   text: (() => string) | undefined;
+  /** Structured content as it shall be written. */
+  structured: string | undefined;
   #idle: (() => void)[] = [];
   #streams = new Map<string, ServerResponse>();
   #server = createServer((request, response) => {
@@ -379,7 +406,11 @@ class OldMcp {
       "tools/list": { tools: [tool("one")] },
       "tools/call": { content: [{ type: "text", text: this.text?.() ?? JSON.stringify(params?.arguments) }] },
     };
-    const event = `event: message\ndata: ${JSON.stringify({ jsonrpc: "2.0", id, result: results[method] })}\n\n`;
+    const result = JSON.stringify(results[method]).replace(
+      /\}$/,
+      method === "tools/call" && this.structured ? `,"structuredContent":${this.structured}}` : "}",
+    );
+    const event = `event: message\ndata: {"jsonrpc":"2.0","id":${id},"result":${result}}\n\n`;
     const size = this.pieces || event.length;
     for (let at = 0; at < event.length; at += size) stream.write(event.slice(at, at + size));
   }

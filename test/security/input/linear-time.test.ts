@@ -11,6 +11,7 @@ import { recordText } from "../../../services/mcp-proxy/domain/new-record.ts";
 import { createRedactor } from "../../../services/mcp-proxy/domain/redactor.ts";
 import { readClientHello } from "../../../services/mcp-proxy/egress/client-hello.ts";
 import { readGitTarget } from "../../../services/mcp-proxy/egress/git/read-git-target.ts";
+import { structuredText } from "../../../services/mcp-proxy/upstream/structured-text.ts";
 
 /** Texts that make a pattern which can match in many ways try them all. */
 const SHAPES: readonly [name: string, make: (length: number) => string][] = [
@@ -53,6 +54,13 @@ const READERS: readonly [name: string, read: (text: string) => void][] = [
   ["betas of a model request", (text) => ignore(() => judgeBetas(text))()],
   ["text for a record", (text) => recordText(text)],
   ["text for a terminal", (text) => visible(text)],
+  [
+    "an answer with structured content",
+    (text) => {
+      const result = `{"result":{"structuredContent":${JSON.stringify(text)}}}`;
+      structuredText({}, [text, `data: ${text}`, result, `${"data: {}\n\n".repeat(text.length / 10)}`]);
+    },
+  ],
   [
     "an answer that is scanned",
     (text) => {

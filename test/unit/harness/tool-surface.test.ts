@@ -80,6 +80,9 @@ describe("content of MCP results", () => {
     const structured = Buffer.from('{"a": 1}');
     assert.equal(mcpContent([textBlock("one line")], structured).length, 2);
     assert.equal(mcpContent([textBlock('{"a":1}')], structured).length, 1);
+    const far = Buffer.from('{"id":9007199254740993}');
+    assert.equal(mcpContent([textBlock('{ "id": 9007199254740993 }')], far).length, 1);
+    assert.equal(mcpContent([textBlock('{"id":9007199254740992}')], far).length, 2, "its digits are others");
   });
 
   it("turns what the model cannot take into a note", () => {
