@@ -1,6 +1,12 @@
 import { readFileSync } from "node:fs";
 import { comparePolicies } from "../../common/policy/compare-policies.ts";
-import { boundFor, findRule, type PolicyQuestion } from "../../common/policy/judge-policy.ts";
+import {
+  boundFor,
+  findMinting,
+  findRule,
+  type PolicyDestination,
+  type PolicyQuestion,
+} from "../../common/policy/judge-policy.ts";
 import { PolicyInvalid, type ReadPolicy, readPolicy } from "../../common/policy/read-policy.ts";
 import { CliError, EXIT } from "../terminal/exit-codes.ts";
 import type { Command, Invocation } from "./command.ts";
@@ -17,6 +23,7 @@ export const policy: Command = {
     "explain <file> --door <door> …     say which rule allows something; 77 when none does",
     "",
     "Doors: models (--model), mcp, egress, oauth (--url), git (--url https://host/owner/repo --git fetch|push --ref <ref>).",
+    "--door mint (--url, --method) says which fields of an answer are new credentials that hands get as sealed tokens.",
     "--inside marks the URL's host as listed in GANGLION_PROXY_ALLOW_HTTP_HOSTS.",
     "A policy bounds; agents, vaults and environments choose within it, and the mesh's own ports are never reached.",
   ],
@@ -25,6 +32,7 @@ export const policy: Command = {
     door: { type: "string" },
     url: { type: "string" },
     model: { type: "string" },
+    method: { type: "string", default: "POST" },
     git: { type: "string", default: "fetch" },
     ref: { type: "string" },
     inside: { type: "boolean", default: false },
@@ -60,8 +68,17 @@ const VERBS: Record<string, (files: string[], invocation: Invocation) => number>
   explain: ([file], { options, terminal }) => {
     const { policy: read, digest } = open(file as string);
     const workspace = String(options.workspace);
-    const rule = findRule(read, workspace, questionOf(options));
     const [bound] = boundFor(read, workspace);
+    if (options.door === "mint") {
+      const { destination, path } = placeOf(options);
+      const route = { destination, method: String(options.method), path };
+      const { rule, fields, elsewhere } = findMinting(read, workspace, route);
+      terminal.object({ allowed: rule !== undefined, rule: rule ?? null, fields, elsewhere, bound, digest });
+      const denied = `denied: no rule of ${bound} seals the answer; a new credential in it is withheld`;
+      terminal.line(rule === undefined ? denied : `allowed by ${rule}: seals ${fields.join(", ")}`);
+      return rule === undefined ? EXIT.noPermission : EXIT.ok;
+    }
+    const rule = findRule(read, workspace, questionOf(options));
     terminal.object({ allowed: rule !== undefined, rule: rule ?? null, bound, digest });
     terminal.line(rule === undefined ? `denied: no rule of ${bound} allows it` : `allowed by ${rule}`);
     return rule === undefined ? EXIT.noPermission : EXIT.ok;
@@ -75,8 +92,20 @@ function questionOf(options: Invocation["options"]): PolicyQuestion {
     return { door, model };
   }
   if (door !== "mcp" && door !== "egress" && door !== "oauth" && door !== "git") {
-    throw new CliError("--door is one of models, mcp, egress, oauth and git", EXIT.usage);
+    throw new CliError("--door is one of models, mcp, egress, oauth, git and mint", EXIT.usage);
   }
+  const { destination, path } = placeOf(options);
+  if (door !== "git") return { door, destination };
+  const operation = options.git;
+  if (operation !== "fetch" && operation !== "push") {
+    throw new CliError("--git is fetch or push", EXIT.usage);
+  }
+  const repository = path.replace(/^\/+|\/+$/g, "").replace(/\.git$/, "");
+  return { door, destination, repository, operation, refs: typeof ref === "string" ? [ref] : [] };
+}
+
+/** Where --url leads, and the path below it without its first slash. */
+function placeOf(options: Invocation["options"]): { destination: PolicyDestination; path: string } {
   const url = String(options.url ?? "");
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
     throw new CliError("--url is an http or https URL", EXIT.usage);
@@ -89,13 +118,7 @@ function questionOf(options: Invocation["options"]): PolicyQuestion {
     port: port === "" ? (scheme === "https" ? 443 : 80) : Number(port),
     isListedInside: options.inside === true,
   } as const;
-  if (door !== "git") return { door, destination };
-  const operation = options.git;
-  if (operation !== "fetch" && operation !== "push") {
-    throw new CliError("--git is fetch or push", EXIT.usage);
-  }
-  const repository = pathname.replace(/^\/+|\/+$/g, "").replace(/\.git$/, "");
-  return { door, destination, repository, operation, refs: typeof ref === "string" ? [ref] : [] };
+  return { destination, path: pathname.slice(1) };
 }
 
 function open(file: string): ReadPolicy {

@@ -12,7 +12,7 @@ export interface PolicyChange {
   readonly rule: string;
 }
 
-const SECTIONS = ["models", "mcp", "egress", "git", "oauth"] as const;
+const SECTIONS = ["models", "mcp", "egress", "git", "oauth", "mint"] as const;
 
 /**
  * Lists what a new policy allows that the old one did not, and the other way round. Order and layout do not count. A

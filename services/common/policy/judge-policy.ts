@@ -1,4 +1,4 @@
-import type { Policy, PolicyBound, ReachRule } from "./policy.ts";
+import type { MintRule, Policy, PolicyBound, ReachRule } from "./policy.ts";
 
 /** A destination as a rule sees it. */
 export interface PolicyDestination {
@@ -7,6 +7,24 @@ export interface PolicyDestination {
   readonly port: number;
   /** Listed in GANGLION_PROXY_ALLOW_HTTP_HOSTS. */
   readonly isListedInside: boolean;
+}
+
+/** A request as the rules on new credentials see it. */
+export interface PolicyRoute {
+  readonly destination: PolicyDestination;
+  readonly method: string;
+  /** Path below the host, without a leading slash and without query. */
+  readonly path: string;
+}
+
+/** What a policy says of a route's answer. */
+export interface PolicyMinting {
+  /** The rule that allows the route; absent = none does. */
+  readonly rule?: string;
+  /** Fields that rules for this route seal. */
+  readonly fields: readonly string[];
+  /** Further fields that are sealed at other routes of the same host. */
+  readonly elsewhere: readonly string[];
 }
 
 /** What somebody wants to do. */
@@ -53,10 +71,30 @@ export function findRule(policy: Policy, workspaceId: string, question: PolicyQu
   return isCovered ? named(rules.findIndex((rule) => rule !== false)) : undefined;
 }
 
+/** Says what of a route's answer is a new credential, and which rule lets hands have it as a sealed token. */
+export function findMinting(policy: Policy, workspaceId: string, route: PolicyRoute): PolicyMinting {
+  const [path, bound] = boundFor(policy, workspaceId);
+  const rules = bound.mint ?? [];
+  const ofHost = rules.filter((rule) => reaches(rule, route.destination));
+  const ofRoute = ofHost.filter((rule) => mints(rule, route));
+  const fields = fieldsOf(ofRoute);
+  const elsewhere = fieldsOf(ofHost).filter((field) => !fields.includes(field));
+  const [first] = ofRoute;
+  return { ...(first ? { rule: `${path}.mint[${rules.indexOf(first)}]` } : {}), fields, elsewhere };
+}
+
 /** The bound of a workspace and the path by which it is named. */
 export function boundFor(policy: Policy, workspaceId: string): [path: string, bound: PolicyBound] {
   const own = Object.hasOwn(policy.workspaces ?? {}, workspaceId) && policy.workspaces?.[workspaceId];
   return own ? [`workspaces.${workspaceId}`, own] : ["default", policy.default];
+}
+
+function mints({ methods, paths }: MintRule, { method, path }: PolicyRoute): boolean {
+  return (methods ?? ["POST"]).includes(method) && paths.some((pattern) => hasPath(pattern, path));
+}
+
+function fieldsOf(rules: readonly MintRule[]): string[] {
+  return [...new Set(rules.flatMap(({ fields }) => fields))];
 }
 
 function reaches(rule: ReachRule, { scheme, host, port, isListedInside }: PolicyDestination): boolean {

@@ -16,6 +16,19 @@ export interface GitRule extends ReachRule {
   readonly refs?: readonly string[];
 }
 
+/**
+ * Allows a route whose answer is a new credential. What hands get of it is a sealed token, which mcp-proxy opens towards the
+ * same host.
+ */
+export interface MintRule extends ReachRule {
+  /** Absent = POST only. */
+  readonly methods?: readonly string[];
+  /** Paths below the host, without query. */
+  readonly paths: readonly string[];
+  /** Names of the fields, at any depth of the answer's JSON, that are the new credential. */
+  readonly fields: readonly string[];
+}
+
 /** Allows models by name. */
 export interface ModelRule {
   readonly names: readonly string[];
@@ -28,6 +41,7 @@ export interface PolicyBound {
   readonly egress?: readonly ReachRule[];
   readonly git?: readonly GitRule[];
   readonly oauth?: readonly ReachRule[];
+  readonly mint?: readonly MintRule[];
 }
 
 /**

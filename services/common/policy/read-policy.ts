@@ -88,7 +88,7 @@ export function boundsOf(policy: Policy): [path: string, bound: PolicyBound][] {
 function problemsOf(policy: Policy): string[] {
   const problems: string[] = [];
   for (const [path, bound] of boundsOf(policy)) {
-    for (const section of ["mcp", "egress", "git", "oauth"] as const) {
+    for (const section of ["mcp", "egress", "git", "oauth", "mint"] as const) {
       for (const [i, { to }] of (bound[section] ?? []).entries()) {
         for (const host of typeof to === "string" ? [] : to) {
           const where = `${path}.${section}[${i}]`;

@@ -58,6 +58,38 @@ describe("ganglion policy", function () {
     assert.equal(JSON.parse(model.stdout).rule, "default.models[0]");
   });
 
+  it("explains what of an answer hands get as a sealed token [A066]", async () => {
+    const minting = file(
+      "mint.yaml",
+      "version: 1\ndefault: { mint: [{ to: [auth.test], paths: [oauth/token], fields: [access_token, id_token] }] }\n",
+    );
+    const explain = (policy: string, ...args: string[]) =>
+      runCli([
+        "policy",
+        "explain",
+        policy,
+        "--door",
+        "mint",
+        "--url",
+        "https://auth.test/oauth/token?x",
+        ...args,
+      ]);
+    const lint = await runCli(["policy", "lint", minting]);
+    assert.equal(lint.code, 0, lint.stderr);
+    const yes = await explain(minting);
+    assert.deepEqual(
+      [yes.code, yes.stdout],
+      [0, "allowed by default.mint[0]: seals access_token, id_token\n"],
+    );
+    const get = await explain(minting, "--method", "GET", "--json");
+    assert.equal(get.code, 77);
+    const { allowed, elsewhere } = JSON.parse(get.stdout);
+    assert.deepEqual([allowed, elsewhere], [false, ["access_token", "id_token"]]);
+    const shipped = await explain(SHIPPED);
+    assert.equal(shipped.code, 77);
+    assert.match(shipped.stdout, /^denied: no rule of default seals the answer/);
+  });
+
   it("up refuses one that is not valid before it starts anything [A155]", async () => {
     const typo = file("typo-for-up.yaml", "version: 1\ndefault: { egres: [] }\n");
     const { code, stderr } = await runCli(["up", "--policy", typo, "--state-dir", join(folder, "mesh")]);

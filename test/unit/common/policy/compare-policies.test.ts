@@ -22,6 +22,14 @@ describe("comparing policies", () => {
     ]);
   });
 
+  it("says what may be made anew [A066]", () => {
+    const a = policy("default: {}");
+    const b = policy("default: { mint: [{ to: [a.test], paths: [token], fields: [b, a] }] }");
+    assert.deepEqual(comparePolicies(a, b), [
+      { sign: "+", where: "default.mint", rule: '{"fields":["a","b"],"paths":["token"],"to":["a.test"]}' },
+    ]);
+  });
+
   it("compares a workspace's new bound with the default it had", () => {
     const a = policy("default: { mcp: [{ to: [a.test] }] }");
     const b = policy(

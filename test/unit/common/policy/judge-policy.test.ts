@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { findRule, type PolicyDestination } from "../../../../services/common/policy/judge-policy.ts";
+import {
+  findMinting,
+  findRule,
+  type PolicyDestination,
+} from "../../../../services/common/policy/judge-policy.ts";
 import type { Policy } from "../../../../services/common/policy/policy.ts";
 
 const to = (host: string, more: Partial<PolicyDestination> = {}): PolicyDestination => ({
@@ -109,6 +113,69 @@ describe("judging by a policy", () => {
         if (ask(some) !== undefined) assert.notEqual(ask([more, ...some]), undefined);
         if (ask([...some, more]) !== undefined) assert.ok(ask(some) ?? ask([more]));
       }),
+    );
+  });
+});
+
+describe("a policy on new credentials", () => {
+  const rule = { paths: ["oauth/token"], fields: ["access_token"] };
+  const minting: Policy = {
+    version: 1,
+    default: {
+      mint: [
+        { to: ["auth.test"], ...rule },
+        {
+          to: ["auth.test"],
+          paths: ["api/tokens/*", "oauth/token"],
+          methods: ["POST", "PUT"],
+          fields: ["token"],
+        },
+      ],
+    },
+    workspaces: { wrkspc_closed: { egress: [{ to: "any_public_host" }] } },
+  };
+  const find = (path: string, method = "POST", host = "auth.test", workspace = "wrkspc_a") =>
+    findMinting(minting, workspace, { destination: to(host), method, path });
+
+  it("says what of a route's answer is sealed, by all rules that name it [A066]", () => {
+    assert.deepEqual(find("oauth/token"), {
+      rule: "default.mint[0]",
+      fields: ["access_token", "token"],
+      elsewhere: [],
+    });
+    assert.deepEqual(find("api/tokens/7", "PUT"), {
+      rule: "default.mint[1]",
+      fields: ["token"],
+      elsewhere: ["access_token"],
+    });
+  });
+
+  it("lets no other route, method, host or workspace have one [A066]", () => {
+    const nothing = { fields: [], elsewhere: ["access_token", "token"] };
+    for (const path of [
+      "",
+      "oauth",
+      "oauth/token/",
+      "/oauth/token",
+      "oauth/Token",
+      "api/tokens",
+      "api/tokens/1/2",
+    ]) {
+      assert.deepEqual(find(path), nothing, path);
+    }
+    assert.deepEqual(find("oauth/token", "GET"), nothing);
+    assert.deepEqual(find("oauth/token", "post"), nothing);
+    assert.deepEqual(find("oauth/token", "POST", "auth.test.evil.test"), { fields: [], elsewhere: [] });
+    assert.deepEqual(find("oauth/token", "POST", "auth.test", "wrkspc_closed"), {
+      fields: [],
+      elsewhere: [],
+    });
+    assert.deepEqual(
+      findMinting(policy, "wrkspc_a", { destination: to("auth.test"), method: "POST", path: "x" }),
+      {
+        fields: [],
+        elsewhere: [],
+      },
     );
   });
 });

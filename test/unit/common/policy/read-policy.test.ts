@@ -55,6 +55,17 @@ describe("reading a policy", () => {
       [withRule("mcp", "{ to: [] }"), /fewer than 1/],
       [withRule("mcp", "{ to: any_public_host, ports: [0] }"), />= 1/],
       [withRule("models", '{ names: ["cl*ude"] }'), /pattern/],
+      [withRule("mint", "{ to: any_public_host, paths: [token] }"), /fields/],
+      [withRule("mint", "{ to: any_public_host, fields: [token] }"), /paths/],
+      [withRule("mint", "{ to: any_public_host, paths: [/token], fields: [token] }"), /pattern/],
+      [withRule("mint", '{ to: any_public_host, paths: ["token?x"], fields: [token] }'), /pattern/],
+      [withRule("mint", '{ to: any_public_host, paths: [token], fields: ["*"] }'), /pattern/],
+      [withRule("mint", "{ to: any_public_host, paths: [token], fields: [] }"), /fewer than 1/],
+      [
+        withRule("mint", "{ to: any_public_host, paths: [t], fields: [t], methods: [post] }"),
+        /allowed values/,
+      ],
+      [withRule("mint", '{ to: ["10.0.0.1"], paths: [token], fields: [token] }'), /an address/],
       [withRule("git", "{ to: any_public_host, repositories: [a/b], operations: [push] }"), /without refs/],
       [
         withRule(
