@@ -33,6 +33,8 @@ export function explainRequest(records: readonly AuditRecord[]): Step[] {
       : "not read";
     steps.push(["credential", `${first.credential_id}, ${how}`]);
   }
+  const tokens = [outcome, dispatch, decision].find((record) => record && record.detail !== "");
+  if (tokens) steps.push(["sealed tokens", tokens.detail]);
   steps.push([
     "sent",
     dispatch
