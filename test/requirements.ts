@@ -194,7 +194,10 @@ export const REQUIREMENTS: readonly Requirement[] = [
   { id: "A060", shows: "wherever the chunks of the answer end" },
   { id: "A062", shows: "an encoded answer is not passed on unread" },
   { id: "A064", shows: "of two secrets of which one begins like the other the longer is removed" },
-  { id: "A066", shows: "an answer that is a new credential does not get inside" },
+  {
+    id: "A066",
+    shows: "an answer that is a new credential does not get inside, or sealed for its session and origin",
+  },
   { id: "A069", shows: "a redirect of a git server is not followed" },
   { id: "A073", shows: "another repository of the same host is refused, a submodule too" },
   { id: "A075", shows: "no credential is left in a work tree" },

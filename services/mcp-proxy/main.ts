@@ -22,6 +22,7 @@ import { createVaults } from "./domain/manage-vaults.ts";
 import { createPlaceholders } from "./domain/placeholder.ts";
 import { purgeRetired } from "./domain/retire-credentials.ts";
 import { createRowMac } from "./domain/row-mac.ts";
+import { createTokenSeal } from "./domain/sealed-token.ts";
 import { serveEgressDoor } from "./egress/serve-egress-door.ts";
 import { createSessionAuthorities } from "./egress/session-authority.ts";
 import { serveModelDoor } from "./http/serve-model-door.ts";
@@ -242,6 +243,8 @@ async function start(): Promise<void> {
       pools,
       live,
       placeholderOf,
+      mint: bound.mint,
+      seal: createTokenSeal(keys.macKey),
       authorities,
       log,
     },

@@ -52,14 +52,18 @@ export function variablesFor(
 
 /**
  * Refuses a credential of the caller's own towards a host for which the session has one (case A025): what may be read
- * there with another key is nobody's grant. A header that carries a placeholder is none.
+ * there with another key is nobody's grant. A header that carries a placeholder, or a token that is sealed for there, is none.
  */
-export function judgeOwnCredentials(rawHeaders: readonly string[], variables: readonly Variable[]): void {
+export function judgeOwnCredentials(
+  rawHeaders: readonly string[],
+  variables: readonly Variable[],
+  isSealedIn: (value: string) => boolean = () => false,
+): void {
   if (variables.length === 0) return;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = (rawHeaders[i] ?? "").toLowerCase();
     const value = rawHeaders[i + 1] ?? "";
-    if (!isCredentialShaped(name) || hasPlaceholder(value, variables)) continue;
+    if (!isCredentialShaped(name) || hasPlaceholder(value, variables) || isSealedIn(value)) continue;
     throw proxyError("HEADER_FORBIDDEN", { metadata: { header: name.slice(0, 64) } });
   }
 }

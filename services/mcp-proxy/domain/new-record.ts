@@ -39,7 +39,7 @@ export interface NewRecord {
   policy_digest: string;
   /** Rule of the policy that decided. */
   rule_id: string;
-  /** A few words; only for kinds that stand for no request. */
+  /** A few words for kinds that stand for no request; of a hand's request the names of its sealed tokens. */
   detail: string;
   instance: string;
   boot_id: string;

@@ -57,12 +57,16 @@ export interface Asked {
 export interface Sent {
   peerAddress: string;
   requestBytes: number;
+  /** Names of the sealed tokens that go with it; absent = as the decision has it. */
+  detail?: string;
 }
 
 /** Where a request goes, and with what. */
 export interface Chosen {
   destination?: Destination;
   credential?: CredentialRow;
+  /** Names of the sealed tokens that are to be used. */
+  detail?: string;
 }
 
 /** How a request ended. */
@@ -72,6 +76,8 @@ export interface Ending {
   status?: number;
   responseBytes?: number;
   redactions?: number;
+  /** Names of the sealed tokens that were used and made; absent = as the dispatch has it. */
+  detail?: string;
 }
 
 /** One request on its way through: decision written, then secret, dispatch and outcome in that order. */
@@ -147,6 +153,7 @@ export async function openPassage(deps: PassageDeps, asked: Asked): Promise<Pass
   }
   record.destination = chosen.destination?.origin ?? "";
   record.credential_id = chosen.credential?.credentialId ?? "";
+  record.detail = recordText(chosen.detail ?? "");
 
   const guard: Guard = { tokenHash, tokenMac: access.tokenMac, bindingMac: access.bindingMac };
   const claim: CallClaim | undefined = asked.claimDigest && {
@@ -200,8 +207,12 @@ export function factsOf({ version, vaultRequestId }: Pick<Secret, "version" | "v
   return { credential_version: String(version), vault_request_id: recordText(vaultRequestId) };
 }
 
-function sizeOf({ peerAddress, requestBytes }: Sent) {
-  return { peer_address: peerAddress, request_bytes: requestBytes };
+function sizeOf({ peerAddress, requestBytes, detail }: Sent) {
+  return { peer_address: peerAddress, request_bytes: requestBytes, ...detailOf(detail) };
+}
+
+function detailOf(detail: string | undefined) {
+  return detail === undefined ? {} : { detail: recordText(detail) };
 }
 
 function createPassage(
@@ -230,6 +241,7 @@ function createPassage(
       status: ending.status ?? 0,
       response_bytes: ending.responseBytes ?? 0,
       redactions: ending.redactions ?? 0,
+      ...detailOf(ending.detail),
     };
     if (claim && result !== undefined) {
       const end: CallEnd = { sessionId: claim.sessionId, callKey: claim.callKey, requestId, result };
@@ -253,8 +265,8 @@ function createPassage(
       Object.assign(known, factsOf(secret));
       return secret;
     },
-    dispatch: async ({ peerAddress, requestBytes, isRepeatable }) => {
-      Object.assign(known, sizeOf({ peerAddress, requestBytes }));
+    dispatch: async ({ isRepeatable, ...sent }) => {
+      Object.assign(known, sizeOf(sent));
       const record: LedgerRecord = { ...known, kind: "dispatch" };
       if (claim) {
         const call = {

@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 
-/** Seals what only mcp-proxy may read of a row of its own. */
+/** Seals what only mcp-proxy may read: of a row of its own, or of what a hand carries. */
 export interface RowBox {
-  /** Seals a text for the row that `place` names; it opens nowhere else. */
+  /** Seals a text for the row, or whatever else `place` names; it opens nowhere else. */
   seal(text: string, place: readonly string[]): Buffer;
   /** Opens it; undefined when it was sealed for another place, with another key, or changed since. */
   open(sealed: Buffer, place: readonly string[]): string | undefined;
@@ -13,11 +13,11 @@ const TAG_BYTES = 16;
 
 /**
  * Makes the box for mcp-proxy's key (32 bytes, from Vault), which is not used itself: HKDF gives this purpose a key of
- * its own. AES-256-GCM, so a row that somebody else wrote does not open (what the MACs do for rows in the clear).
+ * its own, every other purpose another. AES-256-GCM, so a row that somebody else wrote does not open (what the MACs do for rows in the clear).
  */
-export function createRowBox(key: Buffer): RowBox {
+export function createRowBox(key: Buffer, purpose = "row-box/v1"): RowBox {
   if (key.length !== 32) throw new Error("the key must have 32 bytes");
-  const own = Buffer.from(hkdfSync("sha256", key, Buffer.alloc(0), "ganglion/row-box/v1", 32));
+  const own = Buffer.from(hkdfSync("sha256", key, Buffer.alloc(0), `ganglion/${purpose}`, 32));
   const bind = (place: readonly string[]) => Buffer.from(JSON.stringify(place));
   return {
     seal: (text, place) => {

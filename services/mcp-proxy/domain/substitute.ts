@@ -28,7 +28,7 @@ export function createSubstitution(values: ReadonlyMap<string, string>): Substit
         }
         at = bytes.indexOf(PREFIX, value === undefined ? at + 1 : from);
       }
-      const end = at === -1 ? bytes.length - startOfPrefix(bytes, from) : at;
+      const end = at === -1 ? bytes.length - startOfPrefix(bytes, from, PREFIX) : at;
       held = end === bytes.length ? NOTHING : Buffer.from(bytes.subarray(end));
       if (parts.length === 0) return bytes.subarray(0, end);
       return Buffer.concat([...parts, bytes.subarray(from, end)]);
@@ -43,13 +43,16 @@ export function createSubstitution(values: ReadonlyMap<string, string>): Substit
 
 /** Puts values in the place of placeholders in the value of a header; inside the base64 of Basic as well. */
 export function substituteHeader(text: string, values: ReadonlyMap<string, string>): string {
+  return changeHeader(text, (inner) => substituteText(inner, values));
+}
+
+/** Changes the value of a header; of Basic what its base64 stands for. */
+export function changeHeader(text: string, change: (inner: string) => string): string {
   const basic = /^(Basic +)([A-Za-z0-9+/]+={0,2})$/i.exec(text);
-  if (basic?.[2]) {
-    const pair = Buffer.from(basic[2], "base64").toString("latin1");
-    const filled = substituteText(pair, values);
-    return filled === pair ? text : `${basic[1]}${Buffer.from(filled, "latin1").toString("base64")}`;
-  }
-  return substituteText(text, values);
+  if (!basic?.[2]) return change(text);
+  const pair = Buffer.from(basic[2], "base64").toString("latin1");
+  const changed = change(pair);
+  return changed === pair ? text : `${basic[1]}${Buffer.from(changed, "latin1").toString("base64")}`;
 }
 
 /** How a value is written inside a body of that type, so that it stays one value. */
@@ -61,16 +64,20 @@ export function encodeForBody(value: string, contentType: string): string {
 
 function substituteText(text: string, values: ReadonlyMap<string, string>): string {
   if (!text.includes(PLACEHOLDER_PREFIX)) return text;
-  const substitution = createSubstitution(values);
+  return runThrough(createSubstitution(values), text);
+}
+
+/** A short text as it comes out of a substitution. */
+export function runThrough(substitution: Substitution, text: string): string {
   const head = substitution.push(Buffer.from(text, "latin1"));
   return Buffer.concat([head, substitution.flush()]).toString("latin1");
 }
 
 /** Length of the longest tail of `bytes`, not before `from`, that is the start of the prefix. */
-function startOfPrefix(bytes: Buffer, from: number): number {
-  const most = Math.min(PREFIX.length - 1, bytes.length - from);
+export function startOfPrefix(bytes: Buffer, from: number, prefix: Buffer): number {
+  const most = Math.min(prefix.length - 1, bytes.length - from);
   for (let length = most; length > 0; length -= 1) {
-    if (bytes.compare(PREFIX, 0, length, bytes.length - length) === 0) return length;
+    if (bytes.compare(prefix, 0, length, bytes.length - length) === 0) return length;
   }
   return 0;
 }

@@ -104,7 +104,7 @@ export function createHandServer(deps: HandDeps): HandServer {
     let egress: Egress | undefined;
     try {
       const target = `CONNECT ${request.url}`;
-      const asked = { connection, target, destination, problem, rawHeaders: [], takesCredentials: false };
+      const asked = { connection, target, destination, problem, rawHeaders: [] };
       egress = await openEgress(deps, asked);
       signal.throwIfAborted();
       if (egress.variables.length === 0) {

@@ -1,3 +1,4 @@
+import type { MintBound } from "../domain/bound.ts";
 import type { Destination } from "../domain/canonical-url.ts";
 import type { DestinationPolicy } from "../domain/destination-policy.ts";
 import {
@@ -9,6 +10,8 @@ import {
 import { endingOf, openPassage, type Passage, type PassageDeps } from "../domain/passage.ts";
 import type { PlaceholderOf } from "../domain/placeholder.ts";
 import { proxyError } from "../domain/proxy-error.ts";
+import { createRequestTokens, type RequestTokens } from "../domain/request-tokens.ts";
+import type { TokenSeal } from "../domain/sealed-token.ts";
 import type { Resolver } from "../upstream/resolver.ts";
 import type { HandConnection } from "./hand-connection.ts";
 import { createLookUp, type LookUp } from "./look-up.ts";
@@ -18,6 +21,8 @@ export interface EgressRules extends PassageDeps {
   policy: DestinationPolicy;
   resolve: Resolver;
   placeholderOf: PlaceholderOf;
+  mint: MintBound;
+  seal: TokenSeal;
 }
 
 /** What a hand asks for. */
@@ -29,14 +34,16 @@ export interface AskedEgress {
   /** What is wrong with the request already; denied for it, so that the log has it. */
   problem?: unknown;
   rawHeaders: readonly string[];
-  /** False while only a way is asked for, over which no credential goes. */
-  takesCredentials: boolean;
+  /** Method and path as they are sent; absent while only a way is asked for, over which no credential goes. */
+  route?: { method: string; path: string };
 }
 
 /** A request that may go on: one passage, and one more for each further credential that may go to that host. */
 export interface Egress {
   passages: readonly Passage[];
   variables: readonly Variable[];
+  /** Absent while only a way is asked for. */
+  tokens: RequestTokens | undefined;
   lookUp: LookUp;
   /** Writes the outcomes; the first one carries sizes and status. */
   finish(ending: Parameters<Passage["finish"]>[0]): Promise<void>;
@@ -44,8 +51,9 @@ export interface Egress {
 
 /** Judges a hand's request to the outside and writes the decision. */
 export async function openEgress(rules: EgressRules, asked: AskedEgress): Promise<Egress> {
-  const { connection, target, destination, problem, rawHeaders, takesCredentials } = asked;
+  const { connection, target, destination, problem, rawHeaders, route } = asked;
   let variables: readonly Variable[] = [];
+  let tokens: RequestTokens | undefined;
   const lookUp = createLookUp(rules.resolve);
   const ask = (credentialId?: string) =>
     openPassage(rules, {
@@ -61,15 +69,26 @@ export async function openEgress(rules: EgressRules, asked: AskedEgress): Promis
         judgeHandDestination(destination, access, rules.policy);
         within({ door: "egress", destination });
         const now = variablesFor(destination, access, rules);
-        judgeOwnCredentials(rawHeaders, now);
+        const { sessionId, workspaceId } = access;
+        const sealed =
+          route &&
+          createRequestTokens({
+            ...{ seal: rules.seal, sessionId, destination, variables: now },
+            ...{ method: route.method, path: route.path.split("?")[0] ?? "" },
+            mintingOf: (of) => rules.mint(workspaceId, { destination, ...of }),
+          });
+        // All of them, whatever the header: what does not open is refused here, before the decision.
+        for (let i = 1; i < rawHeaders.length; i += 2) sealed?.inHeader(rawHeaders[i] ?? "");
+        judgeOwnCredentials(rawHeaders, now, sealed?.isIn);
         await lookUp.resolve(destination);
-        if (credentialId === undefined) variables = now;
+        if (credentialId === undefined) [variables, tokens] = [now, sealed];
         const wanted =
           credentialId === undefined
             ? now[0]
             : now.find(({ credential }) => credential.credentialId === credentialId);
         if (credentialId !== undefined && !wanted) throw proxyError("CRED_MISSING");
-        return { destination, ...(takesCredentials && wanted ? { credential: wanted.credential } : {}) };
+        const detail = sealed?.detail ?? "";
+        return { destination, detail, ...(route && wanted ? { credential: wanted.credential } : {}) };
       },
     });
 
@@ -79,12 +98,12 @@ export async function openEgress(rules: EgressRules, asked: AskedEgress): Promis
     await Promise.all(passages.map((passage, i) => passage.finish(i === 0 ? ending : { reason })));
   };
   try {
-    for (const { credential } of takesCredentials ? variables.slice(1) : []) {
+    for (const { credential } of route ? variables.slice(1) : []) {
       passages.push(await ask(credential.credentialId));
     }
   } catch (error) {
     await finish({ reason: endingOf(error) });
     throw error;
   }
-  return { passages, variables, lookUp, finish };
+  return { passages, variables, tokens, lookUp, finish };
 }

@@ -2,7 +2,13 @@ import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import type { Variable } from "../domain/judge-egress.ts";
 import { proxyError } from "../domain/proxy-error.ts";
-import { createSubstitution, encodeForBody, substituteHeader } from "../domain/substitute.ts";
+import type { RequestTokens } from "../domain/request-tokens.ts";
+import {
+  createSubstitution,
+  encodeForBody,
+  type Substitution,
+  substituteHeader,
+} from "../domain/substitute.ts";
 
 /** A credential with its secret, for one request. */
 export interface Substituted extends Variable {
@@ -37,7 +43,11 @@ const NOT_PASSED = new Set([
 ]);
 
 /** The headers of a hand's request as they go out, name and value in turn. */
-export function outwardHeaders(request: IncomingMessage, sent: readonly Substituted[]): string[] {
+export function outwardHeaders(
+  request: IncomingMessage,
+  sent: readonly Substituted[],
+  tokens: RequestTokens,
+): string[] {
   const named = (request.headers.connection ?? "").split(",").map((name) => name.trim().toLowerCase());
   const values = new Map(
     sent.filter(({ inHeader }) => inHeader).map(({ placeholder, value }) => [placeholder, value]),
@@ -49,7 +59,7 @@ export function outwardHeaders(request: IncomingMessage, sent: readonly Substitu
     if (NOT_PASSED.has(key) || named.includes(key)) continue;
     // What comes back is searched for the secrets, so it has to be readable (case A062).
     if (sent.length > 0 && key === "accept-encoding") continue;
-    headers.push(name, substituteHeader(request.rawHeaders[i + 1] ?? "", values));
+    headers.push(name, substituteHeader(tokens.inHeader(request.rawHeaders[i + 1] ?? ""), values));
   }
   return sent.length > 0 ? [...headers, "accept-encoding", "identity"] : headers;
 }
@@ -58,6 +68,7 @@ export function outwardHeaders(request: IncomingMessage, sent: readonly Substitu
 export async function outwardBody(
   request: IncomingMessage,
   sent: readonly Substituted[],
+  tokens: RequestTokens,
 ): Promise<OutwardBody> {
   const { "content-length": stated, "transfer-encoding": coding } = request.headers;
   const length = stated === undefined ? undefined : Number(stated);
@@ -66,11 +77,13 @@ export async function outwardBody(
   const type = request.headers["content-type"] ?? "";
   const inBody = sent.filter((variable) => variable.inBody);
   const values = new Map(inBody.map(({ placeholder, value }) => [placeholder, encodeForBody(value, type)]));
+  const unsealed = substituted(bounded(request), tokens.inBody(type));
   if (values.size === 0) {
+    // No sealed token opens here either: either the body goes out as it is, or it is refused on the way.
     const headers = length === undefined ? [] : ["content-length", String(length)];
-    return { content: Readable.from(bounded(request)), headers, length };
+    return { content: Readable.from(unsealed), headers, length };
   }
-  const replaced = substituted(bounded(request), values);
+  const replaced = substituted(unsealed, createSubstitution(values));
   if (length === undefined || length > MAX_READ_BYTES) {
     return { content: Readable.from(replaced), headers: [], length };
   }
@@ -89,11 +102,7 @@ async function* bounded(request: IncomingMessage): AsyncGenerator<Buffer> {
   }
 }
 
-async function* substituted(
-  body: AsyncIterable<Buffer>,
-  values: ReadonlyMap<string, string>,
-): AsyncGenerator<Buffer> {
-  const substitution = createSubstitution(values);
+async function* substituted(body: AsyncIterable<Buffer>, substitution: Substitution): AsyncGenerator<Buffer> {
   for await (const chunk of body) {
     const bytes = substitution.push(chunk);
     if (bytes.length > 0) yield bytes;

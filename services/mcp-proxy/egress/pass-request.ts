@@ -39,7 +39,7 @@ export async function passRequest(deps: PassDeps, asked: HandRequest): Promise<v
       destination,
       problem: asked.problem,
       rawHeaders: request.rawHeaders,
-      takesCredentials: true,
+      route: { method: request.method ?? "", path },
     });
     await passOn(deps.pools, asked, egress, signal);
   } catch (error) {
@@ -54,19 +54,22 @@ export async function passRequest(deps: PassDeps, asked: HandRequest): Promise<v
 
 async function passOn(pools: UpstreamPools, asked: HandRequest, egress: Egress, signal: AbortSignal) {
   const { request, response, destination, path } = asked;
-  const { passages, variables } = egress;
+  const { passages, variables, tokens } = egress;
+  if (!tokens) throw new Error("a request was opened as a way");
   const secrets = await readSecrets(egress);
   const address = egress.lookUp.address();
   const sent = variables.map((variable, i) => ({ ...variable, value: secrets[i]?.value ?? "" }));
-  const headers = outwardHeaders(request, sent);
-  const body = await outwardBody(request, sent);
+  const headers = outwardHeaders(request, sent, tokens);
+  const body = await outwardBody(request, sent, tokens);
   signal.throwIfAborted();
-  const dispatched = { peerAddress: address.address, requestBytes: body.length ?? 0 };
+  const { detail } = tokens;
+  const dispatched = { peerAddress: address.address, requestBytes: body.length ?? 0, detail };
   await Promise.all(passages.map((passage) => passage.dispatch(dispatched)));
   signal.throwIfAborted();
   // Connections are shared within a session and a set of secrets only (case A029).
   const versions = secrets.map(({ version }, i) => `${variables[i]?.credential.credentialId}.${version}`);
-  const key = `egress ${passages[0]?.access.sessionId} ${versions.join(" ")}`;
+  const labels = tokens.known.map(({ label }) => label);
+  const key = `egress ${passages[0]?.access.sessionId} ${[...versions, ...labels].join(" ")}`;
   const answer = await sendOutward(pools.get(destination, address, key), {
     path,
     method: request.method ?? "GET",
@@ -74,8 +77,9 @@ async function passOn(pools: UpstreamPools, asked: HandRequest, egress: Egress, 
     body: body.content,
     signal,
   });
+  tokens.close();
   const redacted = sent.map(({ credential, value }) => ({ value, label: credential.credentialId }));
-  await releaseToHand({ answer, response, secrets: redacted, signal, finish: egress.finish });
+  await releaseToHand({ answer, response, secrets: redacted, tokens, signal, finish: egress.finish });
 }
 
 async function readSecrets({ passages, variables }: Egress): Promise<Secret[]> {

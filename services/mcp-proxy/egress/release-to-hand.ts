@@ -2,9 +2,11 @@ import type { ServerResponse } from "node:http";
 import { isMintedToken } from "../domain/minted-token.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import { createRedactors, type Redacted, redactText } from "../domain/redact-all.ts";
+import type { RequestTokens } from "../domain/request-tokens.ts";
 import { UpstreamFailure } from "../upstream/upstream-failure.ts";
 import { createHandWriter } from "./hand-writer.ts";
 import { readableBody } from "./readable-body.ts";
+import { sealAnswer } from "./seal-answer.ts";
 import type { OutwardAnswer } from "./send-outward.ts";
 
 /** An answer and who gets it. */
@@ -13,12 +15,15 @@ export interface HandRelease {
   response: ServerResponse;
   /** What must not be in it. None = it is passed on as it is. */
   secrets: readonly Redacted[];
+  /** Tokens that the request brought, and those that are in the answer. */
+  tokens: RequestTokens;
   signal: AbortSignal;
   finish(ending: {
     reason: string;
     status: number;
     responseBytes: number;
     redactions: number;
+    detail: string;
   }): Promise<void>;
 }
 
@@ -44,44 +49,55 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
  * any other; nobody here follows them.
  */
 export async function releaseToHand(release: HandRelease): Promise<void> {
-  const { answer, response, secrets, signal } = release;
+  const { answer, response, tokens, signal } = release;
   const { status } = answer;
-  const redactor = createRedactors(secrets);
-  const clean = cleanHeaders(answer, secrets);
-  const counters = { status, responseBytes: 0, redactions: clean.redactions };
-  const isSearched = secrets.length > 0;
-  const isCounted = clean.headers["content-length"] !== undefined;
-  const writer = createHandWriter(response, { isCounted, signal });
-  const body = withHeldHead(readableBody(answer, { isSearched, signal }), answer, isSearched);
+  const isSearched = release.secrets.length > 0;
+  const counters = { status, responseBytes: 0, redactions: 0 };
   let isBegun = false;
   try {
-    for await (const chunk of body) {
+    const read = counted(readableBody(answer, { isSearched, signal }), counters);
+    // Before any header is passed on: what is new may stand there too.
+    const sealed = isSearched && tokens.minting.rule !== undefined && (await sealAnswer(read, tokens));
+    const secrets = [...release.secrets, ...tokens.known];
+    const clean = cleanHeaders(answer, secrets);
+    const redactor = createRedactors(secrets);
+    const isCounted = clean.headers["content-length"] !== undefined;
+    const writer = createHandWriter(response, { isCounted, signal });
+    for await (const chunk of sealed ? [sealed] : withHeldHead(read, release)) {
       signal.throwIfAborted();
-      counters.responseBytes += chunk.length;
-      if (counters.responseBytes > MAX_ANSWER_BYTES) throw new UpstreamFailure("too_large", status);
       if (!isBegun) response.writeHead(status, clean.headers).flushHeaders();
       isBegun = true;
       await writer.write(redactor.push(chunk));
     }
     await writer.write(redactor.flush());
+    counters.redactions = clean.redactions + redactor.count;
+    await release.finish({ reason: "ok", ...counters, detail: tokens.detail });
+    if (!isBegun) response.writeHead(status, clean.headers);
+    writer.end();
   } catch (error) {
     answer.body.destroy();
     throw error;
   }
-  counters.redactions += redactor.count;
-  await release.finish({ reason: "ok", ...counters });
-  if (!isBegun) response.writeHead(status, clean.headers);
-  writer.end();
+}
+
+async function* counted(
+  body: AsyncIterable<Buffer>,
+  counters: { status: number; responseBytes: number },
+): AsyncGenerator<Buffer> {
+  for await (const chunk of body) {
+    counters.responseBytes += chunk.length;
+    if (counters.responseBytes > MAX_ANSWER_BYTES) throw new UpstreamFailure("too_large", counters.status);
+    yield chunk;
+  }
 }
 
 /** Holds the beginning of a JSON answer back until it is clear that the answer is no new credential (case A066). */
 async function* withHeldHead(
   body: AsyncIterable<Buffer>,
-  { headers }: OutwardAnswer,
-  isCredentialled: boolean,
+  { answer: { headers }, secrets, tokens }: HandRelease,
 ): AsyncGenerator<Buffer> {
   const type = String(headers["content-type"] ?? "").toLowerCase();
-  if (!isCredentialled || !/[/+]json\b/.test(type)) {
+  if (secrets.length === 0 || !/[/+]json\b/.test(type)) {
     yield* body;
     return;
   }
@@ -97,7 +113,7 @@ async function* withHeldHead(
     head = undefined;
   }
   if (head === undefined || head.length === 0) return;
-  if (isMintedToken(head)) throw proxyError("RESPONSE_WITHHELD");
+  if (isMintedToken(head, tokens.minting.elsewhere)) throw proxyError("RESPONSE_WITHHELD");
   yield head;
 }
 

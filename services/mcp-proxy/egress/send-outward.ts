@@ -1,5 +1,6 @@
 import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
+import { reasonOf } from "../domain/proxy-error.ts";
 import { toFailure } from "../upstream/exchange.ts";
 import { UpstreamFailure } from "../upstream/upstream-failure.ts";
 
@@ -42,7 +43,8 @@ export async function sendOutward(dispatcher: Dispatcher, request: OutwardReques
     answer.body.on("error", () => {});
     return { status: answer.statusCode, headers: answer.headers, body: answer.body };
   } catch (error) {
-    throw toFailure(error, either);
+    // What is wrong with the body may come to light only while it is sent.
+    throw reasonOf(error) === undefined ? toFailure(error, either) : error;
   } finally {
     clearTimeout(timer);
   }

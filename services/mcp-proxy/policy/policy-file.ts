@@ -1,8 +1,13 @@
 import { readFileSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { findRule, type PolicyQuestion } from "../../common/policy/judge-policy.ts";
+import {
+  findMinting,
+  findRule,
+  type PolicyDestination,
+  type PolicyQuestion,
+} from "../../common/policy/judge-policy.ts";
 import { PolicyInvalid, type ReadPolicy, readPolicy } from "../../common/policy/read-policy.ts";
-import type { Bound, BoundQuestion } from "../domain/bound.ts";
+import type { Bound, BoundQuestion, MintBound } from "../domain/bound.ts";
 import type { Destination } from "../domain/canonical-url.ts";
 
 /** The policy that is in force where none is named. */
@@ -17,6 +22,8 @@ export type PolicyChange =
 export interface PolicyFile extends Bound {
   /** Digest of the policy in force. */
   readonly digest: string;
+  /** Asks it about the answer to a request. */
+  readonly mint: MintBound;
   /** Looks whether the file changed. A bad one changes nothing: the last good policy stays in force (case A155). */
   reload(): PolicyChange | undefined;
 }
@@ -29,10 +36,13 @@ export function openPolicyFile(
   // Before it is read: one that takes its place in between is another one then.
   let seen = fingerprint(path);
   let current: ReadPolicy = readPolicy(readFileSync(path, "utf8"));
+  const destinationOf = (destination: Destination): PolicyDestination => {
+    const { scheme, host, port } = destination;
+    return { scheme, host, port, isListedInside: isListedInside(destination) };
+  };
   const toQuestion = (question: BoundQuestion): PolicyQuestion => {
     if (question.door === "models") return question;
-    const { scheme, host, port } = question.destination;
-    const destination = { scheme, host, port, isListedInside: isListedInside(question.destination) };
+    const destination = destinationOf(question.destination);
     if (question.door !== "git") return { door: question.door, destination };
     const { operation, refs } = question;
     const repository = new URL(question.destination.url).pathname.slice(1).replace(/\.git$/, "");
@@ -45,6 +55,11 @@ export function openPolicyFile(
     judge: (workspaceId, question) => {
       const rule = findRule(current.policy, workspaceId, toQuestion(question));
       return { digest: current.digest, ...(rule === undefined ? {} : { rule }) };
+    },
+    mint: (workspaceId, { destination, method, path }) => {
+      const [whole = ""] = path.split("?");
+      const route = { destination: destinationOf(destination), method, path: whole.slice(1) };
+      return findMinting(current.policy, workspaceId, route);
     },
     reload: () => {
       const now = fingerprint(path);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TestCa } from "../../kit/ca.ts";
 import { HandKit, type TestHand } from "./hand-kit.ts";
@@ -25,7 +25,8 @@ export class EgressStage {
     this.#ca = ca;
   }
 
-  static async start(): Promise<EgressStage> {
+  /** Starts it, under the shipped policy unless another is given; then with an audit folder, too. */
+  static async start(policy?: string): Promise<EgressStage> {
     const ca = await TestCa.create();
     const recorders = await Promise.all([Recorder.start(), Recorder.start(ca), Recorder.start(ca)]);
     const [plain, api] = recorders;
@@ -35,8 +36,19 @@ export class EgressStage {
     const kit = await ProxyKit.start({
       GANGLION_PROXY_ALLOW_HTTP_HOSTS: listed.join(","),
       GANGLION_UPSTREAM_CA_FILE: caFile,
+      ...(policy === undefined ? {} : withPolicy(ca, policy)),
     });
     return new EgressStage(kit, recorders, ca);
+  }
+
+  /** Folder of the proxy's audit log beside the database. */
+  get auditFolder(): string {
+    return join(this.#ca.root, "audit");
+  }
+
+  /** Puts another policy in the place of the one that was given at the start. */
+  putPolicy(policy: string): void {
+    putPolicy(this.#ca, policy);
   }
 
   async stop(): Promise<void> {
@@ -92,4 +104,17 @@ export class EgressStage {
   get #recorders(): readonly Recorder[] {
     return [this.plain, this.api, this.unlisted];
   }
+}
+
+function withPolicy(ca: TestCa, policy: string): Record<string, string> {
+  const folder = join(ca.root, "audit");
+  mkdirSync(folder);
+  return { GANGLION_AUDIT_DIR: folder, GANGLION_POLICY_FILE: putPolicy(ca, policy) };
+}
+
+function putPolicy(ca: TestCa, policy: string): string {
+  const file = join(ca.root, "policy.yaml");
+  writeFileSync(`${file}.new`, policy);
+  renameSync(`${file}.new`, file);
+  return file;
 }

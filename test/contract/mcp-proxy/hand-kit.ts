@@ -31,6 +31,8 @@ export interface HandOptions {
   bearers?: { url: string; secret: string }[];
   /** What a brain of the session may ask. */
   models?: string[];
+  /** A vault that there is, instead of a new one. */
+  vaultId?: string;
 }
 
 /** A hand with its token, and the stand-in for its way out. */
@@ -82,7 +84,7 @@ export class HandKit {
   async hand(options: HandOptions = {}): Promise<TestHand> {
     const { networking, repositories = [], variables = [], bearers = [], models = [] } = options;
     const { kit } = this;
-    const vaultId = await kit.makeVault(bearers);
+    const vaultId = options.vaultId ?? (await kit.makeVault(bearers));
     for (const variable of variables) await this.addVariable(vaultId, variable);
     const sessionId = newId("sesn");
     const handId = newId("hand");
@@ -204,6 +206,8 @@ export async function askFrom(hand: TestHand, url: string, ask: HandAsk = {}): P
   const socket = tlsConnect({
     socket: way.socket,
     ca: hand.setup.egressCaPem,
+    // Whom the certificate has to name where no name is greeted.
+    host: target.hostname,
     servername: ask.servername ?? (/^[\d.]+$/.test(target.hostname) ? "" : target.hostname),
     ALPNProtocols: ["http/1.1"],
   });

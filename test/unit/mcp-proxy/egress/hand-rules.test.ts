@@ -125,6 +125,9 @@ describe("an answer", () => {
       assert.ok(!is(value));
     }
     assert.ok(!isMintedToken(Buffer.from("{")));
+    const named = (value: unknown) => isMintedToken(Buffer.from(JSON.stringify(value)), ["token"]);
+    for (const value of [{ token: "x" }, [{ a: { token: "x" } }]]) assert.ok(named(value) && !is(value));
+    for (const value of [{ token: 1 }, { tokens: "x" }, { a: "token" }]) assert.ok(!named(value));
   });
 
   it("loses each of several secrets, the longer one first [A064]", () => {
