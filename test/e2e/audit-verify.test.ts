@@ -118,6 +118,7 @@ describe("a real audit log, verified offline", function () {
     const way = await stage.mesh.cli(["audit", "explain", result?.proxyRequestId ?? ""]);
     assert.equal(way.code, 0, way.stderr);
     assert.ok(way.stdout.includes(`${result?.mcpToolUseId} in the session's log`), way.stdout);
+    assert.match(way.stdout, /secured +not at all: plain HTTP/);
     const { credential } = lastRead();
     const used = await stage.mesh.cli(["audit", "who-used", credential, "--json"]);
     assert.ok(used.stdout.includes(sessionId), used.stdout);

@@ -37,9 +37,13 @@ const INT64S = [
 ] as const;
 const INT32S = ["status", "v"] as const;
 
+/** Texts that records have since version 2 of the format. */
+const TEXTS_OF_2 = ["peer_spki_sha256", "tls_version"] as const;
+
 /** A record of the audit log as docs/AUDIT_FORMAT.md describes it. */
 export type AuditRecord = Readonly<
   Record<(typeof TEXTS)[number], string> &
+    Partial<Record<(typeof TEXTS_OF_2)[number], string>> &
     Record<(typeof INT64S)[number], string> &
     Record<(typeof INT32S)[number], number>
 >;
@@ -49,7 +53,11 @@ export function isChange({ operation }: Pick<AuditRecord, "operation">): boolean
   return operation.startsWith("vault.");
 }
 
-const KEYS = [...TEXTS, ...INT64S, ...INT32S].sort();
+const KEYS = [...TEXTS, ...INT64S, ...INT32S];
+const KEYS_OF: ReadonlyMap<unknown, ReadonlySet<string>> = new Map([
+  [1, new Set(KEYS)],
+  [2, new Set([...KEYS, ...TEXTS_OF_2])],
+]);
 const IS_INT64 = /^(0|-?[1-9][0-9]{0,18})$/;
 const IS_HASH = /^[0-9a-f]{64}$/;
 
@@ -103,15 +111,17 @@ export function contentHash(record: AuditRecord): string {
 }
 
 function faultOf(object: Record<string, unknown>): string | undefined {
-  const keys = Object.keys(object).sort();
-  if (keys.length !== KEYS.length || keys.some((key, i) => key !== KEYS[i]))
+  const known = KEYS_OF.get(object.v);
+  if (!known) return "has another format version";
+  const keys = Object.keys(object);
+  if (keys.length !== known.size || keys.some((key) => !known.has(key)))
     return "does not have the format's keys";
-  const text = TEXTS.find((key) => typeof object[key] !== "string");
+  const texts = object.v === 1 ? TEXTS : [...TEXTS, ...TEXTS_OF_2];
+  const text = texts.find((key) => typeof object[key] !== "string");
   const int64 = INT64S.find((key) => typeof object[key] !== "string" || !IS_INT64.test(object[key]));
   const int32 = INT32S.find((key) => !Number.isInteger(object[key]));
   const wrong = text ?? int64 ?? int32;
   if (wrong) return `has a ${wrong} of another type`;
-  if (object.v !== 1) return "has another format version";
   const { hash, prev, sequence } = object as AuditRecord;
   if (!IS_HASH.test(hash) || !IS_HASH.test(prev)) return "has no proper hash";
   return BigInt(sequence) >= 1n ? undefined : "has no place in the log";

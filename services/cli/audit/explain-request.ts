@@ -41,6 +41,7 @@ export function explainRequest(records: readonly AuditRecord[]): Step[] {
       ? `${dispatch.request_bytes} bytes to ${dispatch.peer_address}, record ${dispatch.sequence} at ${dispatch.created_at}`
       : "nothing",
   ]);
+  if (dispatch) steps.push(["secured", securityOf(outcome)]);
   if (outcome) {
     const status = outcome.status === 0 ? "" : ` with status ${outcome.status}`;
     const removed =
@@ -52,6 +53,16 @@ export function explainRequest(records: readonly AuditRecord[]): Step[] {
   }
   steps.push(...endOf({ decision, outcome, recovery }));
   return steps;
+}
+
+/** How the connection was secured, over which a request went. */
+function securityOf(outcome: AuditRecord | undefined): string {
+  const { v, tls_version: tls, peer_spki_sha256: key } = outcome ?? {};
+  if (v === 1) return "not recorded in this version of the log";
+  if (!tls) return "not known: no connection is recorded";
+  if (tls === "none") return "not at all: plain HTTP";
+  if (tls === "tunnel") return "by the hand's own TLS, which was not looked into";
+  return `${tls}, the server's key sha256:${key || "(none seen)"}`;
 }
 
 type Steps = Partial<Record<"decision" | "outcome" | "recovery", AuditRecord | undefined>>;

@@ -256,7 +256,8 @@ async function runOnce(
   try {
     const [secret, address] = await Promise.all([passage.secret(), deps.resolve(destination)]);
     seen.version = secret?.version ?? 0n;
-    const target = { access, serverName: call.serverName, destination, address, credential, secret };
+    const { serverName } = call;
+    const target = { access, serverName, destination, address, credential, secret, met: passage.met };
     if (signal.aborted) throw proxyError("UPSTREAM_UNREACHABLE");
     const sent = {
       peerAddress: address.address,

@@ -69,7 +69,8 @@ async function listOnce(
     const [secret, address] = await Promise.all([passage.secret(), deps.resolve(destination)]);
     seen.version = secret?.version ?? 0n;
     await passage.dispatch({ peerAddress: address.address, requestBytes: 0 });
-    const target = { access, serverName, destination, address, credential, secret };
+    const { met } = passage;
+    const target = { access, serverName, destination, address, credential, secret, met };
     const outcome = await deps.mcp.listTools(target, signal);
     if (!outcome.ok) throw failureError(outcome.failure, credential !== undefined, outcome.counters.status);
     const pins = outcome.value.map(({ pin }) => pin);

@@ -2,6 +2,7 @@ import type { AccessRow, CredentialRow } from "./access.ts";
 import type { McpProgress } from "./call-progress.ts";
 import type { Destination } from "./canonical-url.ts";
 import type { ResolvedAddress } from "./destination-policy.ts";
+import type { MeetPeer } from "./peer-facts.ts";
 import type { Secret } from "./ports.ts";
 import type { PinnedDefinition, ToolDefinition } from "./tool-pins.ts";
 
@@ -37,6 +38,8 @@ export interface McpTarget {
   address: ResolvedAddress;
   credential: CredentialRow | undefined;
   secret: Secret | undefined;
+  /** Told over which connection each request of the operation goes. */
+  met: MeetPeer;
 }
 
 /** What is known when an operation is over, however it ended. */

@@ -24,12 +24,16 @@ export interface NewRecord {
   operation: string;
   destination: string;
   target: string;
+  /** Of the connection that was used; only on outcomes. */
+  tls_version: string;
   effect: "" | "allow" | "deny";
   reason: string;
   credential_id: string;
   credential_version: string;
   vault_request_id: string;
   peer_address: string;
+  /** SHA-256 of the public key in the server's certificate; only on outcomes. */
+  peer_spki_sha256: string;
   status: number;
   request_bytes: number;
   response_bytes: number;
@@ -60,12 +64,14 @@ export function blankRecord(kind: RecordKind, requestId = ""): Omit<NewRecord, "
     operation: "",
     destination: "",
     target: "",
+    tls_version: "",
     effect: "",
     reason: "",
     credential_id: "",
     credential_version: "0",
     vault_request_id: "",
     peer_address: "",
+    peer_spki_sha256: "",
     status: 0,
     request_bytes: 0,
     response_bytes: 0,

@@ -4,6 +4,7 @@ import { type AccessRow, type CredentialRow, judgeAccess } from "./access.ts";
 import { askBound, type Bound, type BoundQuestion } from "./bound.ts";
 import type { Destination } from "./canonical-url.ts";
 import { blankRecord, recordText } from "./new-record.ts";
+import { type MeetPeer, peerColumns } from "./peer-facts.ts";
 import type {
   AccessLookup,
   AccessReader,
@@ -95,6 +96,8 @@ export interface Passage {
   secret(): Promise<Secret | undefined>;
   /** Writes the dispatch; nothing may be sent before it resolves. False: the call's claim was lost. */
   dispatch(sent: Sent & { isRepeatable?: boolean }): Promise<boolean>;
+  /** Notes over which connection it goes; the outcome says so. */
+  readonly met: MeetPeer;
   /** Writes a denial beside the decision, for what was found out only from the upstream's answer. */
   deny(error: GanglionError): Promise<void>;
   /** Writes the outcome, once; a later one is ignored. `result` goes to the journal with it, null frees the key. */
@@ -279,6 +282,7 @@ function createPassage(
       await deps.ledger.write(record);
       return true;
     },
+    met: (peer) => void Object.assign(known, peerColumns(peer)),
     deny: async (error) => {
       const record = { ...decision, request_id: newId("req"), effect: "deny" as const, reason: error.reason };
       await deps.ledger.write({ ...record, target: targetOf(error, decision.target) });

@@ -8,6 +8,7 @@ import {
   variablesFor,
 } from "../domain/judge-egress.ts";
 import { endingOf, openPassage, type Passage, type PassageDeps } from "../domain/passage.ts";
+import type { MeetPeer } from "../domain/peer-facts.ts";
 import type { PlaceholderOf } from "../domain/placeholder.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import { createRequestTokens, type RequestTokens } from "../domain/request-tokens.ts";
@@ -45,6 +46,8 @@ export interface Egress {
   /** Absent while only a way is asked for. */
   tokens: RequestTokens | undefined;
   lookUp: LookUp;
+  /** Notes over which connection it goes; the outcomes say so. */
+  met: MeetPeer;
   /** Writes the outcomes; the first one carries sizes and status. */
   finish(ending: Parameters<Passage["finish"]>[0]): Promise<void>;
 }
@@ -93,6 +96,9 @@ export async function openEgress(rules: EgressRules, asked: AskedEgress): Promis
     });
 
   const passages = [await ask()];
+  const met: MeetPeer = (peer) => {
+    for (const passage of passages) passage.met(peer);
+  };
   const finish = async (ending: Parameters<Passage["finish"]>[0]) => {
     const { reason } = ending;
     await Promise.all(passages.map((passage, i) => passage.finish(i === 0 ? ending : { reason })));
@@ -105,5 +111,5 @@ export async function openEgress(rules: EgressRules, asked: AskedEgress): Promis
     await finish({ reason: endingOf(error) });
     throw error;
   }
-  return { passages, variables, tokens, lookUp, finish };
+  return { passages, variables, tokens, lookUp, met, finish };
 }

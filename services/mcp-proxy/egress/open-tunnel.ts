@@ -2,6 +2,7 @@ import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Destination } from "../domain/canonical-url.ts";
 import type { ResolvedAddress } from "../domain/destination-policy.ts";
+import { TUNNELLED } from "../domain/peer-facts.ts";
 import { proxyError, reasonOf } from "../domain/proxy-error.ts";
 import { UpstreamFailure } from "../upstream/upstream-failure.ts";
 import { readClientHello } from "./client-hello.ts";
@@ -48,6 +49,7 @@ export async function openTunnel({ socket, destination, egress, signal, accept }
     const [passage] = egress.passages;
     await passage?.dispatch({ peerAddress: address.address, requestBytes });
     signal.throwIfAborted();
+    egress.met(TUNNELLED);
     upstream.write(hello);
     // Whoever closes it then: that is how tunnels end.
     reason = "ok";

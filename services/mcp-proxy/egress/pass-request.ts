@@ -76,6 +76,7 @@ async function passOn(pools: UpstreamPools, asked: HandRequest, egress: Egress, 
     headers: [...headers, ...body.headers],
     body: body.content,
     signal,
+    met: egress.met,
   });
   tokens.close();
   const redacted = sent.map(({ credential, value }) => ({ value, label: credential.credentialId }));

@@ -1,7 +1,9 @@
 import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
+import type { MeetPeer } from "../domain/peer-facts.ts";
 import { reasonOf } from "../domain/proxy-error.ts";
 import { toFailure } from "../upstream/exchange.ts";
+import type { Met } from "../upstream/facing-client.ts";
 import { UpstreamFailure } from "../upstream/upstream-failure.ts";
 
 /** How long an upstream may take to begin its answer, whatever it sends meanwhile. */
@@ -15,6 +17,8 @@ export interface OutwardRequest {
   headers: string[];
   body: Buffer | Readable | null;
   signal: AbortSignal;
+  /** Told over which connection it goes. */
+  met: MeetPeer;
 }
 
 /** The answer to it; the body is not read yet. */
@@ -26,19 +30,21 @@ export interface OutwardAnswer {
 
 /** Sends a hand's request and answers when the answer's head is there. Errors are UpstreamFailures without text. */
 export async function sendOutward(dispatcher: Dispatcher, request: OutwardRequest): Promise<OutwardAnswer> {
-  const { path, method, headers, body, signal } = request;
+  const { path, method, headers, body, signal, met } = request;
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(new UpstreamFailure("timeout")), HEAD_MS);
   timer.unref();
   const either = AbortSignal.any([signal, late.signal]);
   try {
-    const answer = await dispatcher.request({
+    const options: Dispatcher.RequestOptions & Met = {
       path,
       method: method as Dispatcher.HttpMethod,
       headers,
       body,
       signal: either,
-    });
+      met,
+    };
+    const answer = await dispatcher.request(options);
     // A body that is given up reports that as an error, which nobody else may be listening for.
     answer.body.on("error", () => {});
     return { status: answer.statusCode, headers: answer.headers, body: answer.body };

@@ -170,6 +170,7 @@ async function forward(
       headers: { ...head.headers, "x-api-key": secret.value },
       body,
       signal: abort.signal,
+      met: passage.met,
     });
     crashPoint("model.receive");
     const marks = { "ganglion-model-upstream": upstream.name, "ganglion-request-id": requestId };

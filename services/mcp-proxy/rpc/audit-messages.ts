@@ -42,6 +42,8 @@ export function toRecord(row: StoredRecord, withLine: boolean): AuditRecord {
     credentialVersion: BigInt(row.credential_version),
     vaultRequestId: row.vault_request_id,
     peerAddress: row.peer_address,
+    peerSpkiSha256: row.peer_spki_sha256,
+    tlsVersion: row.tls_version,
     status: row.status,
     requestBytes: BigInt(row.request_bytes),
     responseBytes: BigInt(row.response_bytes),

@@ -1,5 +1,7 @@
 import type { Dispatcher } from "undici";
+import type { MeetPeer } from "../domain/peer-facts.ts";
 import { decodeBody, decoderOf } from "./decode-body.ts";
+import type { Met } from "./facing-client.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
 
 /** A request to an upstream, built from nothing: no header of a caller is in it. */
@@ -9,6 +11,8 @@ export interface UpstreamRequest {
   headers: Record<string, string>;
   body?: Buffer | string;
   signal: AbortSignal;
+  /** Told over which connection it goes. */
+  met: MeetPeer;
 }
 
 /** The upstream's answer; the body is not read yet. */
@@ -22,16 +26,18 @@ export interface UpstreamAnswer {
 
 /** Sends one request and answers when the headers are there. Errors are UpstreamFailures without text. */
 export async function exchange(dispatcher: Dispatcher, request: UpstreamRequest): Promise<UpstreamAnswer> {
-  const { path, method, headers, body, signal } = request;
+  const { path, method, headers, body, signal, met } = request;
   let answer: Dispatcher.ResponseData;
   try {
-    answer = await dispatcher.request({
+    const options: Dispatcher.RequestOptions & Met = {
       path,
       method,
       headers: { ...headers, "accept-encoding": "identity" },
       ...(body === undefined ? {} : { body }),
       signal,
-    });
+      met,
+    };
+    answer = await dispatcher.request(options);
   } catch (error) {
     throw toFailure(error, signal);
   }

@@ -55,6 +55,7 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
     const request = new AbortController();
     const operation: McpOperation = {
       dispatcher: pools.get(target.destination, target.address, keyOf(target)),
+      met: target.met,
       secret: target.secret?.value,
       credentialId: target.credential?.credentialId ?? "",
       signal: bytes.signal,

@@ -78,6 +78,7 @@ async function send(input: string | URL, init: RequestInit, opensStream: boolean
       headers,
       ...(sent ? { body: sent } : {}),
       signal,
+      met: operation.met,
     });
   } catch (error) {
     const failure = toFailure(error, signal);

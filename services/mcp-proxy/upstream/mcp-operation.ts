@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Dispatcher } from "undici";
+import type { MeetPeer } from "../domain/peer-facts.ts";
 import { createRedactor } from "../domain/redactor.ts";
 import type { UpstreamFailure } from "./upstream-failure.ts";
 
@@ -9,6 +10,8 @@ import type { UpstreamFailure } from "./upstream-failure.ts";
  */
 export interface McpOperation {
   dispatcher: Dispatcher;
+  /** Told over which connection each of its requests goes. */
+  met: MeetPeer;
   secret: string | undefined;
   credentialId: string;
   /** Ends what is open when the operation is over or cancelled. */

@@ -3,6 +3,7 @@ import { rootCertificates } from "node:tls";
 import { buildConnector, type Dispatcher, Pool } from "undici";
 import type { Destination } from "../domain/canonical-url.ts";
 import type { ResolvedAddress } from "../domain/destination-policy.ts";
+import { FacingClient } from "./facing-client.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
 
 /** Connections to upstreams. */
@@ -53,6 +54,8 @@ export function createPools(limits: UpstreamLimits, extraCa: string | undefined)
         return known.pool;
       }
       const pool = new Pool(originOf(destination), {
+        factory: (origin, options) =>
+          new FacingClient(origin, options as ConstructorParameters<typeof FacingClient>[1]),
         connect: pinnedConnector(destination, address, limits.connectMs, ca),
         connections: 64,
         pipelining: 1,

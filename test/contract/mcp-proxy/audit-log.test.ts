@@ -69,7 +69,7 @@ describe("the audit log as a chain", function () {
     ]);
     const written = JSON.parse(row.line);
     for (const [key, value] of Object.entries(chosen)) assert.notEqual(written[key], String(value), key);
-    assert.equal(written.v, 1);
+    assert.equal(written.v, 2);
     followChain(await stage.stored(), START);
   });
 

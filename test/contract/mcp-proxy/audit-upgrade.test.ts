@@ -56,6 +56,11 @@ describe("a database from before the audit log was a chain", function () {
       ).rows.map(({ line }) => line as string);
     const head = followChain(await lines(), { sequence: 0n, hash: GENESIS });
     assert.equal(head.sequence, 4n);
+    // What was written before keeps its form; what is written now is of the newest.
+    assert.deepEqual(
+      (await lines()).map((line) => JSON.parse(line).v),
+      [1, 1, 1, 2],
+    );
     const ends = async () =>
       (await owner.query("SELECT * FROM proxy.write_session_ends('i', 'b', 10)")).rows.map(({ line }) =>
         JSON.parse(line),

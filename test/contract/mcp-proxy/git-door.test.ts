@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
+import { RecordKind } from "../../../services/gen/ganglion/audit/v1/audit_service.ts";
 import { GitStage } from "./git-stage.ts";
 import { GIT_ENV, type GitUpstream } from "./git-upstream.ts";
 import type { HandKit } from "./hand-kit.ts";
@@ -57,6 +58,11 @@ describe("the git door", () => {
       const list = await stage.rows(it);
       assert.equal(list.length % 3, 0);
       assert.deepEqual(new Set(list), new Set(["decision allow", "dispatch", "outcome ok"]));
+      for (const { kind, tlsVersion, peerSpkiSha256 } of records) {
+        const isOutcome = kind === RecordKind.RECORD_KIND_OUTCOME;
+        assert.equal(tlsVersion, isOutcome ? "TLSv1.3" : "");
+        assert.match(peerSpkiSha256, isOutcome ? /^[0-9a-f]{64}$/ : /^$/);
+      }
     });
   }
 

@@ -59,6 +59,10 @@ describe("calls to an MCP server", () => {
     assert.equal(records[4]?.callKey, answer.call?.key);
     assert.equal(records[4]?.target, "echo");
     assert.equal(records[4]?.requestId, answer.call?.proxyRequestId);
+    assert.deepEqual(
+      records.map(({ tlsVersion }) => tlsVersion),
+      ["", "", "none", "", "", "none"],
+    );
   });
 
   it("refuses a caller that brings a credential of its own, and forwards nothing [A025, B110]", async () => {

@@ -44,6 +44,7 @@ describe("two sessions at one MCP server", () => {
       address: { address: "127.0.0.1", family: 4, class: "loopback" },
       credential: undefined,
       secret: undefined,
+      met: () => {},
     });
     const ask = async (who: string, n: number) => {
       const call = { name: "one", inputJson: JSON.stringify({ who, n }), silenceMs: 20_000, totalMs: 20_000 };

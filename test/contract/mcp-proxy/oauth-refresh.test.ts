@@ -86,6 +86,8 @@ describe("OAuth tokens in mcp-proxy, against a real authorization server", funct
       assert.equal(dispatch?.credentialVersion, BigInt(first.version));
       assert.notEqual(dispatch?.vaultRequestId, "");
       assert.equal(outcome?.status, 200);
+      // The server is one that is listed for plain HTTP, and the log says so.
+      assert.deepEqual([outcome?.tlsVersion, outcome?.peerSpkiSha256], ["none", ""]);
       const { credential: shown } = await (await kit.vaults()).getCredential({
         vaultId: session.vaultId,
         credentialId: session.credential.id,

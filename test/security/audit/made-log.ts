@@ -11,7 +11,7 @@ export interface SigningKey {
 }
 
 const BLANK: Content = {
-  ...{ v: 1, log_id: "", sequence: "0", created_at: "", kind: "", request_id: "", session_id: "" },
+  ...{ v: 2, log_id: "", sequence: "0", created_at: "", kind: "", request_id: "", session_id: "" },
   ...{ workspace_id: "wrkspc_default", epoch: "1", caller: "spiffe://ganglion.local/harness/harness-1" },
   ...{
     token_id: "tok_1",
@@ -27,7 +27,15 @@ const BLANK: Content = {
     credential_id: "vcrd_1",
     credential_version: "1",
   },
-  ...{ vault_request_id: "", peer_address: "", status: 0, request_bytes: "0", response_bytes: "0" },
+  ...{
+    vault_request_id: "",
+    peer_address: "",
+    peer_spki_sha256: "",
+    tls_version: "",
+    status: 0,
+    request_bytes: "0",
+    response_bytes: "0",
+  },
   ...{
     call_key: "",
     redactions: "0",
@@ -82,12 +90,13 @@ export class MadeLog {
     return key;
   }
 
-  /** Appends a record. */
+  /** Appends a record; one of version 1 of the format has none of the keys that came with version 2. */
   add(content: Content): Content {
     const sequence = this.records.length + 1;
     const at = new Date(Date.UTC(2026, 10, 30, 10, 0, sequence)).toISOString().replace("Z", "000Z");
+    const { peer_spki_sha256: _, tls_version: __, ...blankOf1 } = BLANK;
     const record = sealed({
-      ...BLANK,
+      ...(content.v === 1 ? blankOf1 : BLANK),
       ...{ log_id: this.logId, sequence: String(sequence), created_at: at },
       ...content,
       prev: String(this.records.at(-1)?.hash ?? "0".repeat(64)),
@@ -102,7 +111,8 @@ export class MadeLog {
     const read = { ...common, vault_request_id: `vault-${id}`, peer_address: "203.0.113.7" };
     this.add({ ...common, kind: "decision", effect: "allow" });
     this.add({ ...read, kind: "dispatch", request_bytes: "120" });
-    this.add({ ...read, kind: "outcome", reason: "ok", status: 200, response_bytes: "90" });
+    const peer = { tls_version: "TLSv1.3", peer_spki_sha256: "5".repeat(64) };
+    this.add({ ...read, ...peer, kind: "outcome", reason: "ok", status: 200, response_bytes: "90" });
   }
 
   /** Signs a checkpoint over the first `size` records (all, if not said otherwise). */

@@ -127,6 +127,7 @@ describe("damaged audit logs", function () {
       "vault-req_a2",
       "203.0.113.7",
       "ok with status 200",
+      `TLSv1.3, the server's key sha256:${"5".repeat(64)}`,
     ]) {
       assert.ok(way.stdout.includes(part), `${part}: ${way.stdout}`);
     }

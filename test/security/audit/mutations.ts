@@ -22,6 +22,8 @@ export const FIRST_CHECKPOINT = 11;
 export function soundLog(): { files: Files; log: MadeLog } {
   const log = new MadeLog();
   log.add({
+    // From before the format's second version.
+    v: 1,
     kind: "log_open",
     caller: "",
     token_id: "",
@@ -94,7 +96,22 @@ export const MUTATIONS: readonly Mutation[] = [
   { name: "a predecessor's hash is replaced", code: 2, apply: change(7, { prev: "f".repeat(64) }) },
   { name: "a number becomes a text", code: 2, apply: change(3, { status: "200" }) },
   { name: "a member is added", code: 2, apply: change(3, { note: "nothing happened" }) },
-  { name: "another format version is claimed", code: 2, apply: change(3, { v: 2 }) },
+  { name: "another format version is claimed", code: 2, apply: change(3, { v: 3 }) },
+  { name: "a record claims to be of the version before", code: 2, apply: change(3, { v: 1 }) },
+  {
+    name: "the key of the server that was met is changed",
+    code: 2,
+    apply: change(3, { peer_spki_sha256: "6".repeat(64) }),
+  },
+  { name: "plain HTTP is claimed where there was TLS", code: 2, apply: change(9, { tls_version: "none" }) },
+  {
+    name: "what is known of TLS is left out, as version 1 had it",
+    code: 3,
+    apply: (f) => {
+      const { peer_spki_sha256: _, tls_version: __, ...rest } = recordAt(f, 3);
+      put(f, 3, sealed({ ...rest, v: 1 }));
+    },
+  },
   {
     name: "a member is removed",
     code: 2,
@@ -207,6 +224,11 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "the newest record is changed and hashed anew",
     code: 7,
     apply: rewrite(19, { reason: "unknown" }),
+  },
+  {
+    name: "the key of the server that was met is changed and the chain written anew",
+    code: 7,
+    apply: rewrite(6, { peer_spki_sha256: "6".repeat(64) }),
   },
   {
     name: "a record is dropped and the chain written anew",

@@ -20,6 +20,7 @@ INT64 = ["credential_version", "epoch", "record_count", "redactions", "request_b
 TEXT = ("boot_id call_key caller created_at credential_id destination detail effect hash instance kind log_id operation "
         "peer_address policy_digest prev reason request_id rule_id session_id target token_id vault_request_id "
         "workspace_id").split()
+TEXT_2 = ["peer_spki_sha256", "tls_version"]
 BODY = re.compile(r"ganglion/(log_[0-9a-f]{32})\n([1-9][0-9]*)\n(\S+)\nprev ([0-9a-f]{64})\ntime \S+\n")
 
 
@@ -28,9 +29,12 @@ def canonical(value):
 
 
 def is_sound(value, line):
-    if not isinstance(value, dict) or set(value) != set(TEXT + INT64 + ["status", "v"]) or value["v"] != 1:
+    if not isinstance(value, dict) or value.get("v") not in (1, 2):
         return False
-    if not all(isinstance(value[k], str) for k in TEXT + INT64) or not isinstance(value["status"], int):
+    text = TEXT + (TEXT_2 if value["v"] == 2 else [])
+    if set(value) != set(text + INT64 + ["status", "v"]):
+        return False
+    if not all(isinstance(value[k], str) for k in text + INT64) or not isinstance(value["status"], int):
         return False
     content = {k: v for k, v in value.items() if k != "hash"}
     return canonical(value) == line and hashlib.sha256(b"\0" + canonical(content).encode()).hexdigest() == value["hash"]

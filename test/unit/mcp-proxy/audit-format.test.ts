@@ -56,7 +56,7 @@ describe("the audit log's format, by the example of its document", () => {
       [[one.replace("sink strict", "sink any"), two], /record 1 was altered/],
       [[two], /record 1 is missing or out of order/],
       [[one, one], /record 2 is missing or out of order/],
-      [[one, two.replace('"v":1', '"v": 1')], /record 2 was altered/],
+      [[one, two.replace('"v":2', '"v": 2')], /record 2 was altered/],
       [[one, two.replace(/"prev":"6/, '"prev":"7')], /record 2 does not follow/],
     ];
     for (const [lines, why] of broken) {

@@ -4,6 +4,7 @@ import { type Destination, parseDestination } from "../canonical-url.ts";
 import type { ResolvedAddress } from "../destination-policy.ts";
 import { blankRecord, recordText } from "../new-record.ts";
 import { endingOf, factsOf } from "../passage.ts";
+import { peerColumns } from "../peer-facts.ts";
 import type { Guard, Ledger, LedgerRecord } from "../ports.ts";
 import { isReason, proxyError, type Reason, reasonOf } from "../proxy-error.ts";
 import type { OauthTarget, Reply } from "./oauth-ports.ts";
@@ -43,10 +44,13 @@ export interface OwnRequest {
   requestId?: string;
 }
 
+/** A place that was judged, before a request goes there. */
+type JudgedTarget = Omit<OauthTarget, "met">;
+
 /** A request that was allowed. */
 export interface AllowedRequest {
   readonly requestId: string;
-  readonly target: OauthTarget;
+  readonly target: JudgedTarget;
   /** Notes which secret will be in it. */
   uses(secret: { version: bigint; vaultRequestId: string }): void;
   /** Sends, between its dispatch and its outcome; both are durable in their place. */
@@ -82,7 +86,7 @@ export async function denyRequest(
   return deny(deps, recordOf(request), reason);
 }
 
-async function judge(deps: AuditedDeps, { url }: OwnRequest, record: LedgerRecord): Promise<OauthTarget> {
+async function judge(deps: AuditedDeps, { url }: OwnRequest, record: LedgerRecord): Promise<JudgedTarget> {
   const destination = parseDestination(url);
   if (!destination) return deny(deps, record, "URL_NOT_CANONICAL");
   try {
@@ -120,7 +124,7 @@ function recordOf({ operation, asker, url, method, credentialId, requestId }: Ow
   };
 }
 
-function allowed(ledger: Ledger, decision: LedgerRecord, target: OauthTarget): AllowedRequest {
+function allowed(ledger: Ledger, decision: LedgerRecord, target: JudgedTarget): AllowedRequest {
   const known: LedgerRecord = { ...decision, effect: "", reason: "" };
   const outcome = (more: Partial<LedgerRecord>) => ledger.write({ ...known, kind: "outcome", ...more });
   return {
@@ -132,7 +136,7 @@ function allowed(ledger: Ledger, decision: LedgerRecord, target: OauthTarget): A
       await ledger.write({ ...known, kind: "dispatch" });
       let reply: Reply;
       try {
-        reply = await work(target);
+        reply = await work({ ...target, met: (peer) => void Object.assign(known, peerColumns(peer)) });
       } catch (error) {
         await outcome({ reason: endingOf(error) });
         throw error;

@@ -2,6 +2,7 @@ import type { CredentialRow } from "../access.ts";
 import type { Destination } from "../canonical-url.ts";
 import type { CredentialConfig, TokenEndpointAuth } from "../credential-config.ts";
 import type { ResolvedAddress } from "../destination-policy.ts";
+import type { MeetPeer } from "../peer-facts.ts";
 import type { SecretOwner } from "../ports.ts";
 import type { SecretDocument } from "../records.ts";
 
@@ -20,6 +21,8 @@ export interface OauthTarget {
   destination: Destination;
   /** The one address that is dialled. */
   address: ResolvedAddress;
+  /** Told over which connection the request goes. */
+  met: MeetPeer;
 }
 
 /** How an exchange failed, without text of the other side. */

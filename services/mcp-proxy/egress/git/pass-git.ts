@@ -90,6 +90,7 @@ async function passOn(
     headers: headersOf(request, target, secret?.value),
     body: target.isAdvertisement ? null : Readable.from(bounded(request, commands, most)),
     signal,
+    met: passage.met,
   });
   const kind = target.isAdvertisement ? "advertisement" : "result";
   const contentType = `application/x-${target.service}-${kind}`;

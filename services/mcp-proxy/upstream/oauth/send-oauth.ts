@@ -22,7 +22,7 @@ const MAX_BYTES = 256 << 10;
  */
 export async function sendOauth(
   pools: UpstreamPools,
-  { url: text, destination, address }: OauthTarget,
+  { url: text, destination, address, met }: OauthTarget,
   { method, headers, body, connectionKey }: OauthRequest,
 ): Promise<Reply> {
   const signal = AbortSignal.timeout(TOTAL_MS);
@@ -37,6 +37,7 @@ export async function sendOauth(
       method,
       headers,
       signal,
+      met,
       ...(body === undefined ? {} : { body }),
     });
     status = answer.status;
