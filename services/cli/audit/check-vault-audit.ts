@@ -1,9 +1,11 @@
 import { type AuditRecord, isChange } from "./audit-record.ts";
+import { DecoyCheck } from "./check-decoys.ts";
 import { SKEW_MS, VaultWriteCheck } from "./check-vault-writes.ts";
 import type { Findings } from "./finding.ts";
 
 interface VaultRead {
   readonly at: number;
+  readonly vaultId: string;
   readonly credentialId: string;
   /** From the metadata of the token that read; empty when it had none. */
   readonly sessionId: string;
@@ -29,6 +31,7 @@ export class VaultAuditCheck {
   readonly #cutOff = new Map<string, Interval[]>();
   readonly #open = new Map<string, AuditRecord>();
   readonly #writes: VaultWriteCheck;
+  readonly #decoys: DecoyCheck;
   #vaultFrom = Number.POSITIVE_INFINITY;
   #vaultTo = 0;
   #logFrom = Number.POSITIVE_INFINITY;
@@ -38,6 +41,7 @@ export class VaultAuditCheck {
   constructor(lines: Iterable<string>, mount: string, findings: Findings) {
     this.#findings = findings;
     this.#writes = new VaultWriteCheck(findings);
+    this.#decoys = new DecoyCheck(literally(mount), findings);
     const path = new RegExp(`^${literally(mount)}/(data|metadata|destroy)/vaults/([^/]+)/([^/]+)$`);
     for (const line of lines) this.#takeVaultLine(line, path);
   }
@@ -48,6 +52,7 @@ export class VaultAuditCheck {
     this.#logFrom = Math.min(this.#logFrom, at);
     this.#logTo = Math.max(this.#logTo, at);
     const { kind, request_id: id, credential_id: credentialId } = record;
+    this.#decoys.add(record);
     this.#writes.add(record, at, (from, to) => this.#isCovered(from, to));
     // A change reads nothing, so it accounts for no read either.
     if (isChange(record)) return;
@@ -62,8 +67,10 @@ export class VaultAuditCheck {
   end(): { reads: number } {
     for (const record of this.#open.values()) this.#cut(record, this.#logTo);
     // A decision is durable before its read: whatever was read before the log's end has one in it.
-    for (const [id, { at, credentialId, sessionId, isNamed }] of this.#reads) {
-      if (isNamed || at < this.#logFrom - SKEW_MS || at > this.#logTo) continue;
+    for (const [id, { at, vaultId, credentialId, sessionId, isNamed }] of this.#reads) {
+      // Of a decoy it is told below, whenever it was.
+      if (isNamed || this.#decoys.isDecoy(vaultId) || at < this.#logFrom - SKEW_MS || at > this.#logTo)
+        continue;
       const cutOff = this.#cutOff.get(credentialId) ?? [];
       const isCutOff = cutOff.some(
         (cut) => cut.sessionId === sessionId && at >= cut.from - SKEW_MS && at <= cut.to + SKEW_MS,
@@ -77,6 +84,7 @@ export class VaultAuditCheck {
       }
     }
     this.#writes.end(this.#logFrom, this.#logTo);
+    this.#decoys.end();
     if (this.#bad > 0) this.#findings.add("vault", `${this.#bad} lines of Vault's log cannot be read`);
     return { reads: this.#reads.size };
   }
@@ -123,6 +131,7 @@ export class VaultAuditCheck {
     if (Number.isNaN(at)) return;
     this.#vaultFrom = Math.min(this.#vaultFrom, at);
     this.#vaultTo = Math.max(this.#vaultTo, at);
+    this.#decoys.take(entry ?? {});
     const { request, auth } = entry ?? {};
     const [, area = "", vaultId = "", credentialId] = path.exec(request?.path ?? "") ?? [];
     const { id, operation = "" } = request ?? {};
@@ -133,7 +142,7 @@ export class VaultAuditCheck {
     const gaveOut = given !== undefined && given !== null && given.data !== null;
     if (area !== "data" || operation !== "read" || !gaveOut) return;
     const sessionId = auth?.metadata?.session_id ?? "";
-    this.#reads.set(id, { at, credentialId, sessionId, isNamed: false });
+    this.#reads.set(id, { at, vaultId, credentialId, sessionId, isNamed: false });
   }
 }
 

@@ -12,6 +12,7 @@ export function explainRequest(records: readonly AuditRecord[]): Step[] {
   const [decision, dispatch, outcome, recovery] = ["decision", "dispatch", "outcome", "recovery"].map(of);
   const first = decision ?? records[0];
   if (!first) return [];
+  if (first.kind === "honeytoken") return explainDecoy(first);
   if (isChange(first)) return explainChange(first, { decision, outcome, recovery });
   const steps: Step[] = [
     ["who", first.caller || "nobody with a certificate of the mesh"],
@@ -52,6 +53,27 @@ export function explainRequest(records: readonly AuditRecord[]): Step[] {
     ]);
   }
   steps.push(...endOf({ decision, outcome, recovery }));
+  return steps;
+}
+
+/** What a honeytoken record says: there is one for each request. */
+function explainDecoy(record: AuditRecord): Step[] {
+  const {
+    caller,
+    operation,
+    target,
+    workspace_id: workspace,
+    session_id: session,
+    credential_id: credential,
+  } = record;
+  const steps: Step[] = [
+    ["who", caller],
+    ["asked", `${operation} of decoy ${target}${workspace && ` in ${workspace}`}`],
+  ];
+  if (session !== "") steps.push(["session", session]);
+  if (credential !== "") steps.push(["credential", `${credential}, not read`]);
+  const what = record.reason === "planted" ? "the decoy was made" : "refused: nobody may use a decoy";
+  steps.push(["honeytoken", `${what}, record ${record.sequence} at ${record.created_at}`]);
   return steps;
 }
 

@@ -10,6 +10,8 @@ export const FINDINGS = {
   fork: 7,
   /** The log ends before what a checkpoint or receipt covers. */
   tail_lost: 4,
+  /** Somebody looked at a decoy at Vault. */
+  honeytoken: 12,
   /** A credential was read at Vault that no record names, or the other way round. */
   vault: 8,
   /** An allowed request without an end, past the time that one may take. */

@@ -31,6 +31,8 @@ export interface VerifyResult {
   readonly last: bigint;
   /** Checkpoints that a record of the log was compared with. */
   readonly anchors: number;
+  /** Times that somebody reached for a decoy through mcp-proxy. */
+  readonly honeytokenUses: number;
   /** Reads of credentials in Vault's log; absent when none was given. */
   readonly vaultReads?: number;
 }
@@ -47,10 +49,12 @@ export function verifyLog(input: VerifyInput): VerifyResult {
   const requests = new RequestCheck(findings, input.graceMs, () => chain.isFromStart());
   const { vaultAudit } = input;
   const vault = vaultAudit && new VaultAuditCheck(vaultAudit.lines, vaultAudit.mount, findings);
+  let honeytokenUses = 0;
   for (const line of mergeLogs(input.logs)) {
     chain.add(line);
     // What an altered line says proves nothing, not even that its request ended.
     if (!line.record || line.fault) continue;
+    if (line.record.kind === "honeytoken" && line.record.reason === "used") honeytokenUses += 1;
     requests.add(line.record);
     receipts?.add(line.record);
     vault?.add(line.record);
@@ -66,6 +70,7 @@ export function verifyLog(input: VerifyInput): VerifyResult {
     first,
     last,
     anchors,
+    honeytokenUses,
     ...(reads === undefined ? {} : { vaultReads: reads }),
   };
 }

@@ -23,14 +23,15 @@ export const audit: Command = {
     "verify (--dir <folder> | --log <file>…)   check it against --pub keys.json, --checkpoint, --receipt and",
     "                                          --vault-audit files; no service is asked",
     "explain <request>                         the way of one request: who, rule, credential, where to, outcome",
-    "who-used <credential> [--since <time>]    the requests for which a credential was read",
+    "who-used <credential> [--since <time>]    the requests for which a credential was read, or a decoy reached for",
     "export <folder>                           write the running mesh's log, checkpoints and keys there",
     "receipt <session>                         what a session's owner keeps: its end, and a checkpoint over it",
     "",
     "explain and who-used read --dir or --log, or ask the running mesh.",
     "verify ends with 0 when all is well, else with the first of these that was found: 10 the log is gone,",
     "2 a record altered, 3 a gap, reorder or duplicate, 5 the beginning missing, 6 a bad or unknown signature,",
-    "7 a fork, 4 shorter than a checkpoint or receipt, 8 Vault's log says otherwise, 9 a request never ended,",
+    "7 a fork, 4 shorter than a checkpoint or receipt, 12 somebody looked at a decoy at Vault, 8 Vault's log",
+    "says otherwise, 9 a request never ended,",
     "11 nothing outside anchors it (with --strict; else a warning). 64 and 66: the command line, a file.",
   ],
   options: {
@@ -99,9 +100,10 @@ function verify({ options, terminal }: Invocation): number {
   }
   const code = findings.exitCode({ strict: options.strict === true });
   terminal.object({ ...seen, findings: findings.counts(), exit_code: code });
+  const uses = seen.honeytokenUses === 0 ? "" : `, ${seen.honeytokenUses} uses of decoys`;
   const reads = seen.vaultReads === undefined ? "" : `, ${seen.vaultReads} reads in Vault's log`;
   terminal.line(
-    `${code === 0 ? "sound" : "NOT sound"}: records ${seen.first} to ${seen.last}, ${seen.anchors} checkpoints cover some of them${reads}`,
+    `${code === 0 ? "sound" : "NOT sound"}: records ${seen.first} to ${seen.last}, ${seen.anchors} checkpoints cover some of them${reads}${uses}`,
   );
   return code;
 }
@@ -120,11 +122,11 @@ async function whoUsed(invocation: Invocation, credentialId: string): Promise<nu
   const since = typeof options.since === "string" ? Date.parse(options.since) : 0;
   if (Number.isNaN(since))
     throw new CliError("--since is a time, for example 2026-11-30T10:00:00Z", EXIT.usage);
+  const wasRead = (record: AuditRecord) =>
+    record.kind !== "decision" && !isChange(record) && record.vault_request_id !== "";
   const isUse = (record: AuditRecord) =>
     record.credential_id === credentialId &&
-    record.kind !== "decision" &&
-    !isChange(record) &&
-    record.vault_request_id !== "" &&
+    (wasRead(record) || record.kind === "honeytoken") &&
     Date.parse(record.created_at) >= since;
   const uses = new Map<string, AuditRecord>();
   for (const record of await recordsOf(invocation, isUse, {})) uses.set(record.request_id, record);

@@ -109,7 +109,7 @@ describe("damaged audit logs", function () {
     const sound = write(join(folder, "sound"), soundLog().files);
     const all = await runCli(["audit", "verify", "--dir", sound, "--receipt", join(sound, "receipt.json")]);
     assert.equal(all.code, 0, all.stdout);
-    assert.match(all.stdout, /^sound: records 1 to 22, 3 checkpoints/);
+    assert.match(all.stdout, /^sound: records 1 to 24, 3 checkpoints/);
     const log1 = ["--log", join(sound, "records.jsonl")];
     const alone = await runCli(["audit", "verify", ...log1]);
     assert.deepEqual([alone.code, /no_anchor/.test(alone.stdout)], [0, true]);
@@ -140,6 +140,11 @@ describe("damaged audit logs", function () {
     const late = ["--since", "2026-11-30T10:00:15Z", "--json"];
     const since = await runCli(["audit", "who-used", "vcrd_1", "--dir", sound, ...late]);
     assert.equal(since.stdout.trim().split("\n").length, 1);
+    const reached = await runCli(["audit", "explain", "req_h1", "--dir", sound]);
+    assert.match(reached.stdout, /of decoy vlt_decoy/);
+    assert.match(reached.stdout, /refused: nobody may use a decoy, record 23/);
+    const decoy = await runCli(["audit", "who-used", "vcrd_decoy", "--dir", sound, "--json"]);
+    assert.equal(JSON.parse(decoy.stdout).request_id, "req_h1");
     assert.equal((await runCli(["audit", "explain", "req_none", "--dir", sound])).code, 66);
     assert.equal((await runCli(["audit", "verify"])).code, 64);
   });

@@ -51,6 +51,14 @@ export function soundLog(): { files: Files; log: MadeLog } {
   const change = { request_id: "req_c1", operation: "vault.create_credential", target: "vlt_1", epoch: "0" };
   log.add({ ...change, kind: "decision", effect: "allow", vault_request_id: "" });
   log.add({ ...change, kind: "outcome", reason: "ok", vault_request_id: "vault-req_c1" });
+  const decoy = {
+    kind: "honeytoken",
+    target: "vlt_decoy",
+    operation: "vault.validate_credential",
+    epoch: "0",
+  };
+  log.add({ ...decoy, request_id: "req_h1", credential_id: "vcrd_decoy", destination: "", reason: "used" });
+  log.add({ kind: "log_close", credential_id: "", target: "" });
   log.checkpoint();
   const receipt = log.receipt("sesn_a");
   return {
@@ -104,6 +112,8 @@ export const MUTATIONS: readonly Mutation[] = [
     apply: change(3, { peer_spki_sha256: "6".repeat(64) }),
   },
   { name: "plain HTTP is claimed where there was TLS", code: 2, apply: change(9, { tls_version: "none" }) },
+  { name: "the use of a decoy becomes its making", code: 2, apply: change(22, { reason: "planted" }) },
+  { name: "the use of a decoy becomes an anomaly", code: 2, apply: change(22, { kind: "anomaly" }) },
   {
     name: "what is known of TLS is left out, as version 1 had it",
     code: 3,
@@ -229,6 +239,19 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "the key of the server that was met is changed and the chain written anew",
     code: 7,
     apply: rewrite(6, { peer_spki_sha256: "6".repeat(64) }),
+  },
+  {
+    name: "the use of a decoy is another's and the chain written anew",
+    code: 7,
+    apply: rewrite(22, { caller: "spiffe://ganglion.local/operator/somebody" }),
+  },
+  {
+    name: "the use of a decoy is dropped and the chain written anew",
+    code: 4,
+    apply: (f) => {
+      f.lines.splice(22, 1);
+      rechain(f, 22, (r) => r);
+    },
   },
   {
     name: "a record is dropped and the chain written anew",

@@ -126,6 +126,49 @@ describe("an audit log beside Vault's own", () => {
     assert.equal(about(renewal, read, writeAt(2, "vault-w")), "");
   });
 
+  it("a look at a decoy is found whenever it was, answered or not, and has an exit code of its own", () => {
+    const planted = {
+      kind: "honeytoken",
+      request_id: "req_d",
+      operation: "vault.create_vault",
+      reason: "planted",
+    };
+    const look = (more: object, vault = "vlt_decoy") => {
+      const [text] = [readAt(40, "vault-look", { session: "" }).replace("vlt_1", vault)];
+      const entry = JSON.parse(text) as { request: object };
+      return JSON.stringify({ ...entry, ...more, request: { ...entry.request, ...more } });
+    };
+    const foundOf = (line: string, first: Content = planted) => {
+      const log = new MadeLog();
+      log.add({ ...first, target: "vlt_decoy", credential_id: "" });
+      const { findings } = verifyLog({
+        ...{ logs: [log.records.map(canonicalText)], checkpoints: [], receipts: [], graceMs: 900_000 },
+        vaultAudit: { lines: [line], mount: "ganglion" },
+      });
+      const told = findings.list.filter(({ kind }) => kind !== "no_anchor").map(({ text }) => text);
+      return [findings.exitCode({ strict: false }), ...told].join();
+    };
+    assert.match(
+      foundOf(look({})),
+      /^12,Vault's request vault-look .* read credential vcrd_1 in decoy vlt_decoy/,
+    );
+    assert.match(
+      foundOf(look({ error: "permission denied", type: "request" })),
+      /^12,.*, which Vault refused/,
+    );
+    const list = { operation: "list", path: "ganglion/metadata/vaults/vlt_decoy/" };
+    assert.match(foundOf(look(list)), /^12,.* list decoy vlt_decoy/);
+    for (const area of ["metadata", "subkeys"]) {
+      assert.match(foundOf(look({ path: `ganglion/${area}/vaults/vlt_decoy/vcrd_1` })), /^12,/);
+    }
+    // Written, of another vault, at another mount, or of a vault that somebody reached for and that is none.
+    for (const operation of ["create", "update", "delete"])
+      assert.match(foundOf(look({ operation })), /^(0$|8,)/);
+    assert.match(foundOf(look({}, "vlt_1")), /^0$/);
+    assert.match(foundOf(look({ path: "other/data/vaults/vlt_decoy/vcrd_1" })), /^0$/);
+    assert.match(foundOf(look({}), { ...planted, reason: "used" }), /^0$/);
+  });
+
   it("a request that Vault does not know is found where its log has been when the request began", () => {
     const vaultLogFrom = (second: number) => found(noise(second), noise(4));
     assert.deepEqual(
