@@ -271,6 +271,7 @@ async function start(): Promise<void> {
         vaultStore,
         vaults,
         mac,
+        ledger,
         listVariables: (workspaceId, vaultIds) => listVariables(pool, workspaceId, vaultIds),
         placeholderOf,
         // Behind a blind tunnel a hand meets the same servers as this process, and checks them itself.

@@ -56,7 +56,9 @@ export async function connectAccount(
 
 async function onlyVault(mesh: Mesh): Promise<string> {
   const request = { pageSize: 3, pageToken: "", includeArchived: false, workspaceId: "" };
-  const vaults = (await mesh.vaults.listVaults(request)).vaults.filter(({ isSystem }) => !isSystem);
+  const vaults = (await mesh.vaults.listVaults(request)).vaults.filter(
+    ({ isSystem, isDecoy }) => !isSystem && !isDecoy,
+  );
   const [first] = vaults;
   if (vaults.length === 1 && first) return first.id;
   throw new CliError("--vault says where the credential shall be", EXIT.usage, "ganglion vault list");

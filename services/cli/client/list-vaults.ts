@@ -15,7 +15,8 @@ export async function listVaults(mesh: Mesh, { options, terminal }: Invocation):
     });
     for (const one of page.vaults) {
       terminal.object(Vault.toJSON(one));
-      const note = (one.isSystem ? " (system)" : "") + (one.archiveTime ? " (archived)" : "");
+      const kind = one.isSystem ? " (system)" : one.isDecoy ? " (decoy)" : "";
+      const note = kind + (one.archiveTime ? " (archived)" : "");
       rows.push([one.id, one.displayName + note, day(one.createTime)]);
     }
     pageToken = page.nextPageToken;

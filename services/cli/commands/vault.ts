@@ -17,7 +17,7 @@ export const vault: Command = {
   usage: "<create|list|show|put|connect|rotate|change|archive|delete|validate|model-key|bootstrap> …",
   summary: "keep vaults and write credentials; secrets come from standard input",
   details: [
-    "create <name>                      make a vault",
+    "create <name> [--decoy]            make a vault; a decoy is one that nobody may use, and whoever tries is noticed",
     "list [<vault>] [--archived]        list vaults, or the credentials of one",
     "show <vault> [<credential>]        show a record; nothing shows a secret",
     "put <vault> --mcp-url <url>        store a bearer token for an MCP server",
@@ -59,6 +59,7 @@ export const vault: Command = {
     url: { type: "string", default: ANTHROPIC_URL },
     name: { type: "string" },
     archived: { type: "boolean", default: false },
+    decoy: { type: "boolean", default: false },
     "vault-addr": { type: "string" },
     "ca-file": { type: "string" },
     namespace: { type: "string" },
@@ -84,9 +85,10 @@ export const vault: Command = {
 type Verb = (mesh: Mesh, args: string[], invocation: Invocation) => Promise<void>;
 
 const VERBS: Record<string, Verb> = {
-  create: async ({ vaults }, args, { terminal }) => {
+  create: async ({ vaults }, args, { options, terminal }) => {
     const [displayName] = want(args, "create <name>", 1) as [string];
-    const request = { requestId: newId("req"), displayName, metadata: {}, workspaceId: "" };
+    const isDecoy = options.decoy === true;
+    const request = { requestId: newId("req"), displayName, metadata: {}, workspaceId: "", isDecoy };
     const made = (await vaults.createVault(request)).vault as Vault;
     terminal.object(Vault.toJSON(made));
     terminal.line(`made vault ${terminal.style("bold", made.id)}`);

@@ -18,7 +18,13 @@ export async function makeOwnVault(
 ): Promise<string> {
   if (tokens.length === 0) return "";
   const call = c.get("call");
-  const request = { requestId: c.get("requestId"), displayName: NAME, metadata: {}, workspaceId: "" };
+  const request = {
+    requestId: c.get("requestId"),
+    displayName: NAME,
+    metadata: {},
+    workspaceId: "",
+    isDecoy: false,
+  };
   const vaultId = (await vaults.createVault(request, call)).vault?.id ?? "";
   try {
     const key = await vaults.getSealingKey({}, call);

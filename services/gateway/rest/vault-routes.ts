@@ -20,6 +20,7 @@ export function vaultRoutes(app: Hono<{ Variables: RestVariables }>, { vaults }:
       displayName: requiredText(body.display_name, "display_name"),
       metadata: metadataFromJson(body.metadata),
       workspaceId: "",
+      isDecoy: false,
     };
     return answer(c, show((await vaults.createVault(request, c.get("call"))).vault));
   });

@@ -14,6 +14,7 @@ import { createRecordFile, type RecordSink } from "./record-file.ts";
 import { knownKeys, listOwnLines } from "./record-store.ts";
 import { recoverOpenRequests } from "./recover.ts";
 import { reportAnomalies } from "./report-anomalies.ts";
+import { reportHoneytokens } from "./report-honeytokens.ts";
 import { type SessionEnds, startSessionEnds } from "./session-ends.ts";
 import { settleLeftOpen } from "./settle-left-open.ts";
 import type { WrittenRow } from "./written-row.ts";
@@ -97,7 +98,7 @@ export async function openAudit(options: AuditOptions): Promise<Audit> {
   };
   const leftOpen = settleLeftOpen(pool, writer, keep, trouble("requests stay open in the audit log"));
   const written = createLedger(pool, writer, { keep, onUncertain: leftOpen.add });
-  const ledger = reportAnomalies(countRecords(written, registry));
+  const ledger = reportHoneytokens(reportAnomalies(countRecords(written, registry)), registry, log);
   const checkpointer = startCheckpointer({
     store,
     keys,

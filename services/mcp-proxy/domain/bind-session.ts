@@ -1,6 +1,8 @@
 import { parseDestination } from "./canonical-url.ts";
+import { refuseDecoys, type VaultUse } from "./decoys.ts";
 import { type FindBindingDeps, findBinding } from "./find-binding.ts";
 import type { Vaults } from "./manage-vaults.ts";
+import type { Ledger } from "./ports.ts";
 import { proxyError } from "./proxy-error.ts";
 import type { VaultStore } from "./records.ts";
 import { type BindingFields, isMac } from "./row-mac.ts";
@@ -9,6 +11,7 @@ import { type BindingFields, isMac } from "./row-mac.ts";
 export interface BindDeps extends FindBindingDeps {
   vaultStore: VaultStore;
   vaults: Vaults;
+  ledger: Ledger;
 }
 
 /**
@@ -17,6 +20,7 @@ export interface BindDeps extends FindBindingDeps {
  */
 export async function bindSession(deps: BindDeps, asked: BindingFields, caller: string): Promise<void> {
   const known = await deps.vaultStore.findMany(asked.vaultIds);
+  await refuseDecoys(deps, known, useOf(asked, caller));
   for (const vaultId of asked.vaultIds) {
     const vault = known.find((row) => row.vaultId === vaultId);
     if (!vault || vault.workspaceId !== asked.workspaceId || vault.isSystem) {
@@ -48,6 +52,7 @@ export async function bindSession(deps: BindDeps, asked: BindingFields, caller: 
  * looked for in the same vaults as before.
  */
 export async function rebindSession(deps: BindDeps, asked: BindingFields, caller: string): Promise<void> {
+  await refuseDecoys(deps, await deps.vaultStore.findMany(asked.vaultIds), useOf(asked, caller));
   const before = await findBinding(deps, asked.sessionId);
   const system = await deps.vaults.system(asked.workspaceId, caller);
   const { sessionId, workspaceId, models, networking, gitRepositories } = asked;
@@ -60,6 +65,10 @@ export async function rebindSession(deps: BindDeps, asked: BindingFields, caller
   const mac = deps.mac.binding(binding);
   if (isMac(before.mac, mac)) return;
   if (!(await deps.bindings.replaceServers(binding, mac, before.mac))) throw proxyError("ID_REUSED");
+}
+
+function useOf({ workspaceId, sessionId }: BindingFields, caller: string): VaultUse {
+  return { operation: "binding.bind", caller, workspaceId, sessionId };
 }
 
 function inNormalForm(servers: BindingFields["mcpServers"]): BindingFields["mcpServers"] {

@@ -1,6 +1,7 @@
 import { newId } from "../../common/ids/new-id.ts";
 import { auditedChange, type ChangeAsker } from "./audited-change.ts";
 import type { Confinement } from "./confinement.ts";
+import { notePlanted } from "./decoys.ts";
 import { systemVaultId } from "./ids.ts";
 import type { Ledger } from "./ports.ts";
 import { proxyError } from "./proxy-error.ts";
@@ -15,6 +16,8 @@ export interface Vaults {
     workspace: () => string;
     displayName: string;
     metadata: Record<string, string>;
+    /** For operators to ask. */
+    isDecoy: boolean;
     requestId: string | null;
     requestDigest: Buffer;
   }): Promise<VaultRow>;
@@ -43,7 +46,7 @@ export function createVaults(store: VaultStore, mac: RowMac, ledger: Ledger): Va
   };
   return {
     get,
-    create: ({ who, workspace, displayName, metadata, requestId, requestDigest }) => {
+    create: ({ who, workspace, displayName, metadata, isDecoy, requestId, requestDigest }) => {
       const refuseOther = (row: VaultRow) => {
         if (!row.requestDigest?.equals(requestDigest)) throw proxyError("ID_REUSED");
       };
@@ -54,10 +57,12 @@ export function createVaults(store: VaultStore, mac: RowMac, ledger: Ledger): Va
           const workspaceId = workspace();
           const made = requestId === null ? undefined : await store.findMade(workspaceId, requestId);
           if (made) refuseOther(made);
-          return { workspaceId, vaultId: made?.vaultId ?? newId("vlt") };
+          return { workspaceId, vaultId: made?.vaultId ?? newId("vlt"), isMade: made !== undefined };
         },
-        async ({ workspaceId, vaultId }, notes) => {
-          const fields = { vaultId, workspaceId, isSystem: false };
+        async ({ workspaceId, vaultId, isMade }, notes) => {
+          const fields = { vaultId, workspaceId, isSystem: false, isDecoy };
+          // Before it is there: no decoy is without its record.
+          if (isDecoy && !isMade) await notePlanted(ledger, fields, who.caller);
           const named = { displayName, metadata, requestId, requestDigest };
           const row = await store.insertOrFind({ ...fields, ...named, mac: mac.vault(fields) });
           notes.isVault(row.vaultId);
@@ -84,7 +89,8 @@ export function createVaults(store: VaultStore, mac: RowMac, ledger: Ledger): Va
         },
       ),
     system: async (workspaceId, caller) => {
-      const fields = { vaultId: systemVaultId(workspaceId), workspaceId, isSystem: true };
+      const vaultId = systemVaultId(workspaceId);
+      const fields = { vaultId, workspaceId, isSystem: true, isDecoy: false };
       const known = await store.find(fields.vaultId);
       if (known) return checked(known);
       const named = { displayName: "System vault", metadata: {}, requestId: null, requestDigest: null };

@@ -10,6 +10,8 @@ export interface VaultRow {
   displayName: string;
   metadata: Record<string, string>;
   isSystem: boolean;
+  /** Its credentials are there to be found; nobody may use them. */
+  isDecoy: boolean;
   requestDigest: Buffer | null;
   mac: Buffer;
   createdAt: Date;
@@ -24,6 +26,7 @@ export interface NewVault {
   displayName: string;
   metadata: Record<string, string>;
   isSystem: boolean;
+  isDecoy: boolean;
   requestId: string | null;
   requestDigest: Buffer | null;
   mac: Buffer;

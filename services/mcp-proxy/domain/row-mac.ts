@@ -42,6 +42,7 @@ export interface VaultFields {
   vaultId: string;
   workspaceId: string;
   isSystem: boolean;
+  isDecoy: boolean;
 }
 
 /** The part of a tool's pin that its MAC covers. */
@@ -88,7 +89,10 @@ export function createRowMac(key: Buffer): RowMac {
     },
     toolPin: (row) =>
       mac("tool_pin/v1", row.workspaceId, row.serverUrl, row.toolName, row.sha256.toString("hex")),
-    vault: (row) => mac("vault/v1", row.vaultId, row.workspaceId, row.isSystem),
+    vault: ({ vaultId, workspaceId, isSystem, isDecoy }) => {
+      const fields = [vaultId, workspaceId, isSystem];
+      return isDecoy ? mac("vault/v2", ...fields, isDecoy) : mac("vault/v1", ...fields);
+    },
   };
 }
 

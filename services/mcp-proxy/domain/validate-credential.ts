@@ -1,7 +1,8 @@
 import { auditedChange, type ChangeAsker } from "./audited-change.ts";
+import { refuseDecoys } from "./decoys.ts";
 import { type CredentialDeps, missing } from "./manage-credentials.ts";
 import { proxyError, type Reason, reasonOf } from "./proxy-error.ts";
-import type { CredentialRecord } from "./records.ts";
+import type { CredentialRecord, VaultStore } from "./records.ts";
 import { isMac } from "./row-mac.ts";
 
 /** An HTTP answer as a validation may show it: without any secret that was sent. */
@@ -45,6 +46,7 @@ const UNTRIED: (Reason | undefined)[] = [
 /** What validating needs. */
 export type ValidateDeps = Pick<CredentialDeps, "vaults" | "store" | "mac" | "ledger"> & {
   validate: CredentialValidator;
+  vaultStore: Pick<VaultStore, "findMany">;
 };
 
 interface CredentialName {
@@ -62,6 +64,13 @@ export function validateCredential(
     deps.ledger,
     { operation: "vault.validate_credential", who, ...name },
     async () => {
+      const use = {
+        operation: "vault.validate_credential",
+        ...who,
+        workspaceId: who.workspaceId ?? "",
+      } as const;
+      const { credentialId } = name;
+      await refuseDecoys(deps, await deps.vaultStore.findMany([name.vaultId]), { ...use, credentialId });
       const { workspaceId } = await deps.vaults.get(name.vaultId, who);
       return { workspaceId, ...name, row: await findTriable(deps, name) };
     },

@@ -1,3 +1,4 @@
+import { Role } from "../../gen/ganglion/types/v1/access.ts";
 import type {
   Credential,
   CredentialNetworking as NetworkingMessage,
@@ -16,14 +17,15 @@ export function toTimestamp(at: Date | null): Timestamp | undefined {
   return { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 };
 }
 
-/** A vault's record as a message. */
-export function toVault(row: VaultRow): Vault {
+/** A vault's record as a message; that it is a decoy, operators alone are told. */
+export function toVault(row: VaultRow, role: Role): Vault {
   return {
     id: row.vaultId,
     workspaceId: row.workspaceId,
     displayName: row.displayName,
     metadata: row.metadata,
     isSystem: row.isSystem,
+    isDecoy: row.isDecoy && role === Role.ROLE_OPERATOR,
     createTime: toTimestamp(row.createdAt),
     updateTime: toTimestamp(row.updatedAt),
     archiveTime: toTimestamp(row.archivedAt),

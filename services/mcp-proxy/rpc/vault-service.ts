@@ -59,22 +59,29 @@ export function vaultService(deps: VaultServiceDeps): Implementation {
     }),
     createVault: unary(async (req, ctx) => {
       checkCreateVault(req);
-      const requestDigest = digestOf(sortedJson([req.displayName, req.metadata]));
+      const { isDecoy } = req;
+      const said = [req.displayName, req.metadata, ...(isDecoy ? [isDecoy] : [])];
+      const requestDigest = digestOf(sortedJson(said));
       const row = await deps.vaults.create({
         who: whoIs(ctx.principal),
-        workspace: () => workspaceOf(ctx.principal, req.workspaceId),
+        workspace: () => {
+          if (isDecoy && ctx.principal.role !== Role.ROLE_OPERATOR) throw proxyError("ROLE_NOT_ALLOWED");
+          return workspaceOf(ctx.principal, req.workspaceId);
+        },
+        isDecoy,
         displayName: req.displayName,
         metadata: req.metadata,
         requestId: req.requestId || null,
         requestDigest,
       });
-      return { vault: toVault(row) };
+      return { vault: toVault(row, ctx.principal.role) };
     }),
     getVault: unary(async (req, ctx) => {
       const found = new Violations();
       checkVaultId(found, req.vaultId);
       found.throwIfAny();
-      return { vault: toVault(await deps.vaults.get(req.vaultId, lookIn(ctx.principal, req.workspaceId))) };
+      const row = await deps.vaults.get(req.vaultId, lookIn(ctx.principal, req.workspaceId));
+      return { vault: toVault(row, ctx.principal.role) };
     }),
     listVaults: unary(async (req, ctx) => {
       const found = new Violations();
@@ -88,18 +95,20 @@ export function vaultService(deps: VaultServiceDeps): Implementation {
         withSystem: confinementOf(ctx.principal).workspaceId === null,
       });
       const { page, nextPageToken } = cutPage(rows, limit, (row) => row.vaultId);
-      return { vaults: page.map(toVault), nextPageToken };
+      return { vaults: page.map((row) => toVault(row, ctx.principal.role)), nextPageToken };
     }),
     updateVault: unary(async (req, ctx) => {
       const found = new Violations();
       checkVaultId(found, req.vaultId);
       const change = readRecordChange(found, req, { isNameRequired: true });
       found.throwIfAny();
-      return { vault: toVault(await deps.vaults.update(req.vaultId, change, whoIs(ctx.principal))) };
+      const row = await deps.vaults.update(req.vaultId, change, whoIs(ctx.principal));
+      return { vault: toVault(row, ctx.principal.role) };
     }),
     archiveVault: unary(async ({ vaultId }, ctx) => {
       checkNamed(vaultId);
-      return { vault: toVault(await archiveVault(deps, vaultId, whoIs(ctx.principal))) };
+      const row = await archiveVault(deps, vaultId, whoIs(ctx.principal));
+      return { vault: toVault(row, ctx.principal.role) };
     }),
     deleteVault: unary(async ({ vaultId }, ctx) => {
       checkNamed(vaultId);
@@ -109,7 +118,7 @@ export function vaultService(deps: VaultServiceDeps): Implementation {
     getSystemVault: unary(async (req, ctx) => {
       const workspaceId = workspaceOf(ctx.principal, req.workspaceId);
       const row = await deps.vaults.system(workspaceId, whoIs(ctx.principal).caller);
-      return { vault: toVault(row) };
+      return { vault: toVault(row, ctx.principal.role) };
     }),
     createCredential: unary(async (req, ctx) => {
       const request = readCreateCredential(req, deps.modelUrls);

@@ -5,12 +5,12 @@ import type { VaultRow, VaultStore } from "../domain/records.ts";
 import { query } from "./query.ts";
 
 const COLUMNS = `vault_id AS "vaultId", workspace_id AS "workspaceId", display_name AS "displayName", metadata,
-  is_system AS "isSystem", request_digest AS "requestDigest", mac,
+  is_system AS "isSystem", is_decoy AS "isDecoy", request_digest AS "requestDigest", mac,
   created_at AS "createdAt", updated_at AS "updatedAt", archived_at AS "archivedAt"`;
 const INSERT = {
   name: "insert_vault",
-  text: `INSERT INTO proxy.vaults (vault_id, workspace_id, display_name, metadata, is_system, request_id, request_digest, mac)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING RETURNING ${COLUMNS}`,
+  text: `INSERT INTO proxy.vaults (vault_id, workspace_id, display_name, metadata, is_system, is_decoy, request_id, request_digest, mac)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING RETURNING ${COLUMNS}`,
 };
 const FIND_MADE = {
   name: "find_made_vault",
@@ -58,8 +58,9 @@ export function createVaultStore(pool: Pool): VaultStore {
   const findMany = (ids: readonly string[]) => query<VaultRow>(pool, FIND_MANY, [ids]);
   return {
     insertOrFind: async (vault) => {
-      const { vaultId, workspaceId, displayName, metadata, isSystem, requestId, requestDigest, mac } = vault;
-      const values = [vaultId, workspaceId, displayName, metadata, isSystem, requestId, requestDigest, mac];
+      const { vaultId, workspaceId, displayName, metadata, isSystem, isDecoy, requestId } = vault;
+      const named = [vaultId, workspaceId, displayName, metadata, isSystem, isDecoy];
+      const values = [...named, requestId, vault.requestDigest, vault.mac];
       const [made] = await query<VaultRow>(pool, INSERT, values);
       if (made) return made;
       const [found] = await query<VaultRow>(pool, FIND_MADE, [workspaceId, requestId, isSystem]);

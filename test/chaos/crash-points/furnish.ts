@@ -35,7 +35,7 @@ export async function furnish(mesh: CrashMesh, { model, mcp }: CrashWorld): Prom
     secret: await sealSecret(key, forModel, model.apiKey),
     ...noMore,
   });
-  const { vault } = await vaults.createVault({ ...common, workspaceId: "" });
+  const { vault } = await vaults.createVault({ ...common, workspaceId: "", isDecoy: false });
   const forMcp = { vaultId: vault?.id ?? "", purpose: "static_bearer", destination: mcp.url };
   await vaults.createCredential({
     ...common,

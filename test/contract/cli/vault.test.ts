@@ -54,6 +54,13 @@ describe("ganglion vault", function () {
     return status === 200 ? (body.data as { data: Record<string, string> }).data : undefined;
   };
 
+  it("makes a decoy, and says of one that it is one", async () => {
+    const decoy = await vault("create", "Backup keys", "--decoy");
+    assert.equal(decoy.isDecoy, true);
+    const listed = await runCli(["vault", "list", "--state-dir", folder]);
+    assert.match(listed.stdout, new RegExp(`${String(decoy.id)} +Backup keys \\(decoy\\)`));
+  });
+
   it("stores OAuth tokens from three lines and replaces one of them", async () => {
     const [token, refreshToken, clientSecret, other] = [secret(), secret(), secret(), secret()];
     const made = await withInput(

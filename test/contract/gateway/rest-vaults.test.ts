@@ -241,7 +241,7 @@ describe("vaults over REST, with the official SDK", () => {
 
   it("shows a vault to its own workspace only", async () => {
     const { vault } = await (await kit.vaults()).createVault({
-      ...{ requestId: "", displayName: "theirs", metadata: {}, workspaceId: "wrkspc_b" },
+      ...{ requestId: "", displayName: "theirs", metadata: {}, workspaceId: "wrkspc_b", isDecoy: false },
     });
     const id = vault?.id ?? "";
     for (const work of [

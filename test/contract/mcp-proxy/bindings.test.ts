@@ -88,6 +88,7 @@ describe("BindingService", () => {
       displayName: "x",
       metadata: {},
       workspaceId: "wrkspc_other",
+      isDecoy: false,
     });
     for (const vaultId of ["vlt_absent", foreign.vault?.id ?? "", vault?.id ?? ""]) {
       assert.equal(

@@ -225,8 +225,7 @@ export class ProxyKit {
     const { vault } = await vaults.createVault({
       requestId: "",
       displayName: "test",
-      metadata: {},
-      workspaceId: "",
+      ...{ metadata: {}, workspaceId: "", isDecoy: false },
     });
     const vaultId = vault?.id ?? "";
     for (const { url, secret } of secrets) {

@@ -133,7 +133,13 @@ export const CHANGES: Record<string, Change> = {
   createVault: {
     ...{ operation: "vault.create_vault", version: 0 },
     prepare: async ({ kit }) => {
-      const request = { requestId: randomUUID(), displayName: "x", metadata: {}, workspaceId: "" };
+      const request = {
+        requestId: randomUUID(),
+        displayName: "x",
+        metadata: {},
+        workspaceId: "",
+        isDecoy: false,
+      };
       return { act: async () => (await kit.vaults()).createVault(request) };
     },
   },

@@ -115,7 +115,7 @@ describe("changes of vaults and credentials in the audit log", function () {
       [
         () =>
           gateway.createVault(
-            { requestId: "", metadata: {}, displayName: "x", workspaceId: WORKSPACE },
+            { requestId: "", metadata: {}, displayName: "x", workspaceId: WORKSPACE, isDecoy: false },
             foreign,
           ),
         "create_vault decision deny WORKSPACE_NOT_FOUND",

@@ -77,7 +77,7 @@ describe("VaultService", () => {
   it("is idempotent by request id and refuses it with another body", async () => {
     const vaults = await kit.vaults();
     const requestId = randomUUID();
-    const one = { requestId, displayName: "one", metadata: { a: "b" }, workspaceId: "" };
+    const one = { requestId, displayName: "one", metadata: { a: "b" }, workspaceId: "", isDecoy: false };
     const [first, second] = [await vaults.createVault(one), await vaults.createVault(one)];
     assert.deepEqual(second, first);
     assert.equal((await failureOf(vaults.createVault({ ...one, displayName: "two" }))).reason, "ID_REUSED");
@@ -218,7 +218,7 @@ describe("VaultService", () => {
   it("shows a client its own workspace only, and no system vault [A140]", async () => {
     const gateway = await kit.vaults("gateway");
     const { vault } = await gateway.createVault(
-      { requestId: "", displayName: "mine", metadata: {}, workspaceId: "" },
+      { requestId: "", displayName: "mine", metadata: {}, workspaceId: "", isDecoy: false },
       asClient("wrkspc_one"),
     );
     const mine = { vaultId: vault?.id ?? "", workspaceId: "" };
@@ -229,7 +229,9 @@ describe("VaultService", () => {
     );
     assert.equal(foreign.reason, "VAULT_NOT_FOUND");
     assert.equal(absent.reason, "VAULT_NOT_FOUND");
-    const named = { requestId: "", displayName: "x", metadata: {}, workspaceId: "wrkspc_two" };
+    const named = {
+      ...{ requestId: "", displayName: "x", metadata: {}, workspaceId: "wrkspc_two", isDecoy: false },
+    };
     assert.equal(
       (await failureOf(gateway.createVault(named, asClient("wrkspc_one")))).reason,
       "WORKSPACE_NOT_FOUND",
@@ -267,7 +269,10 @@ describe("VaultService", () => {
     const gateway = await kit.vaults("gateway");
     const caller = asClient("wrkspc_pages");
     for (const displayName of ["a", "b", "c"]) {
-      await gateway.createVault({ requestId: "", displayName, metadata: {}, workspaceId: "" }, caller);
+      await gateway.createVault(
+        { requestId: "", displayName, metadata: {}, workspaceId: "", isDecoy: false },
+        caller,
+      );
     }
     const page = (pageToken: string) =>
       gateway.listVaults({ pageSize: 2, pageToken, includeArchived: false, workspaceId: "" }, caller);

@@ -1,0 +1,62 @@
+import { newId } from "../../common/ids/new-id.ts";
+import { blankRecord, recordText } from "./new-record.ts";
+import type { Ledger, LedgerRecord } from "./ports.ts";
+import { proxyError } from "./proxy-error.ts";
+import type { VaultRow } from "./records.ts";
+import { isMac, type RowMac } from "./row-mac.ts";
+
+/** What somebody tried to do with a vault. */
+export interface VaultUse {
+  operation: "binding.bind" | "vault.validate_credential";
+  caller: string;
+  workspaceId: string;
+  sessionId?: string;
+  credentialId?: string;
+}
+
+/** Reasons of honeytoken records: a decoy was made, so that the log says which ones there are; or somebody reached for it. */
+type DecoyReason = "planted" | "used";
+
+/**
+ * Refuses the use of decoys, as if they were not there, and has the log say so before the caller hears of it. Whose the vault is
+ * does not matter: nobody has a reason to name one of these.
+ */
+export async function refuseDecoys(
+  { ledger, mac }: { ledger: Ledger; mac: RowMac },
+  vaults: readonly VaultRow[],
+  use: VaultUse,
+): Promise<void> {
+  for (const vault of vaults) {
+    if (!vault.isDecoy) continue;
+    if (!isMac(vault.mac, mac.vault(vault))) throw proxyError("ROW_TAMPERED");
+    await ledger.write({
+      ...decoyRecord("used", vault.vaultId, use),
+      session_id: use.sessionId ?? "",
+      credential_id: recordText(use.credentialId ?? ""),
+    });
+    throw proxyError("VAULT_NOT_FOUND", { metadata: { vault_id: vault.vaultId } });
+  }
+}
+
+/** Has the log say that a vault is a decoy: whoever reads the log beside Vault's own knows by that what nobody may read. */
+export async function notePlanted(
+  ledger: Ledger,
+  vault: { vaultId: string; workspaceId: string },
+  caller: string,
+): Promise<void> {
+  const { vaultId, workspaceId } = vault;
+  await ledger.write(
+    decoyRecord("planted", vaultId, { operation: "vault.create_vault", caller, workspaceId }),
+  );
+}
+
+function decoyRecord(
+  reason: DecoyReason,
+  vaultId: string,
+  { operation, caller, workspaceId }: { operation: string; caller: string; workspaceId: string },
+): LedgerRecord {
+  return {
+    ...blankRecord("honeytoken", newId("req")),
+    ...{ workspace_id: workspaceId, caller: recordText(caller), operation, target: vaultId, reason },
+  };
+}
