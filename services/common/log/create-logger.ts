@@ -1,5 +1,6 @@
 import { type DestinationStream, type Logger as PinoLogger, pino } from "pino";
 import { VERSION } from "../version.ts";
+import { openLogOutput } from "./log-output.ts";
 
 /** Structured logger; `child` adds fields. */
 export type Logger = PinoLogger;
@@ -52,7 +53,20 @@ export function createLogger(
     redact: { paths: PATHS, censor: "[redacted]" },
     serializers: { err: describeError },
   };
-  return destination ? pino(options, destination) : pino(options);
+  if (destination) return pino(options, destination);
+  const output = openLogOutput();
+  return pino(
+    {
+      ...options,
+      hooks: {
+        logMethod(args, method, level) {
+          method.apply(this, args);
+          output.wrote(level);
+        },
+      },
+    },
+    output.destination,
+  );
 }
 
 /** Switches between the configured level and debug on SIGUSR2. */
