@@ -27,7 +27,7 @@ export interface OutwardBody {
 /** Bodies up to here are read before they are sent, so that their length can be said after the replacement. */
 const MAX_READ_BYTES = 1 << 20;
 const MAX_BODY_BYTES = 4 * 2 ** 30;
-// Headers between two neighbours, those that this proxy writes itself, and accept-encoding where answers are read.
+// Headers between two neighbours, and those that this proxy writes itself.
 const NOT_PASSED = new Set([
   "connection",
   "keep-alive",
@@ -41,6 +41,8 @@ const NOT_PASSED = new Set([
   "content-length",
   "expect",
 ]);
+// Where answers are read: of one that comes in parts each could have a part of a secret (cases A058, A066).
+const NOT_WITH_SECRETS = new Set(["accept-encoding", "range", "if-range"]);
 
 /** The headers of a hand's request as they go out, name and value in turn. */
 export function outwardHeaders(
@@ -57,8 +59,8 @@ export function outwardHeaders(
     const name = request.rawHeaders[i] ?? "";
     const key = name.toLowerCase();
     if (NOT_PASSED.has(key) || named.includes(key)) continue;
-    // What comes back is searched for the secrets, so it has to be readable (case A062).
-    if (sent.length > 0 && key === "accept-encoding") continue;
+    // What comes back is searched for the secrets, so it has to be readable (case A062), and whole.
+    if (sent.length > 0 && NOT_WITH_SECRETS.has(key)) continue;
     headers.push(name, substituteHeader(tokens.inHeader(request.rawHeaders[i + 1] ?? ""), values));
   }
   return sent.length > 0 ? [...headers, "accept-encoding", "identity"] : headers;

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import type { IncomingMessage } from "node:http";
+import { parseDestination } from "../../../../services/mcp-proxy/domain/canonical-url.ts";
+import { isMintedToken } from "../../../../services/mcp-proxy/domain/minted-token.ts";
+import { reasonOf } from "../../../../services/mcp-proxy/domain/proxy-error.ts";
+import { createRequestTokens } from "../../../../services/mcp-proxy/domain/request-tokens.ts";
+import { createTokenSeal } from "../../../../services/mcp-proxy/domain/sealed-token.ts";
+import { outwardHeaders, type Substituted } from "../../../../services/mcp-proxy/egress/outward-request.ts";
+import { sealAnswer } from "../../../../services/mcp-proxy/egress/seal-answer.ts";
+
+const variable = (more: object = {}) =>
+  ({
+    credential: { credentialId: "vcrd_a" },
+    placeholder: "p",
+    inHeader: true,
+    inBody: true,
+    ...more,
+  }) as Substituted;
+const tokensOf = (fields: readonly string[], elsewhere: readonly string[] = []) =>
+  createRequestTokens({
+    seal: createTokenSeal(Buffer.alloc(32, 7)),
+    ...{ sessionId: "sesn_1", destination: parseDestination("https://a.test/") ?? assert.fail() },
+    ...{ method: "POST", path: "/token", variables: [variable()] },
+    mintingOf: () => ({ rule: "default.mint[0]", fields, elsewhere }),
+  });
+
+describe("an answer that is a new credential", () => {
+  const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+
+  it("is known however deep its JSON is nested [A066]", () => {
+    for (const depth of [10, 3000, 30_000]) {
+      const json = (name: string) => Buffer.from(`{"${name}":"new-one","pad":${nested(depth)}}`);
+      assert.equal(isMintedToken(json("access_token")), true, String(depth));
+      assert.equal(isMintedToken(json("key"), ["key"]), true, String(depth));
+      assert.equal(isMintedToken(json("key")), false, String(depth));
+    }
+    const deep = `${"[".repeat(20_000)}{"key":"new-one"}${"]".repeat(20_000)}`;
+    assert.equal(isMintedToken(Buffer.from(deep), ["key"]), true);
+  });
+
+  it("is known behind a byte order mark, which clients skip [A066]", () => {
+    assert.equal(isMintedToken(Buffer.from('\ufeff{"access_token":"new-one"}')), true);
+  });
+
+  it("is withheld from a granted route when another one is inside it, at any depth [A066]", async () => {
+    const seal = async (json: string) => {
+      const body = async function* () {
+        yield Buffer.from(json);
+      };
+      return JSON.parse((await sealAnswer(body(), tokensOf(["access_token"]))).toString());
+    };
+    for (const inside of ['{"refresh_token":"other-one"}', '[{"id_token":"other-one"}]']) {
+      await assert.rejects(
+        seal(`{"access_token":"new-one","data":${inside}}`),
+        (error) => reasonOf(error) === "RESPONSE_WITHHELD",
+        inside,
+      );
+    }
+    const { data } = await seal('{"data":{"access_token":"new-one","token_type":"bearer"},"expires_in":1}');
+    assert.match(data.access_token, /^ganglion_sealed_/);
+  });
+});
+
+describe("a request that carries credentials", () => {
+  it("asks for no part of an answer: what is searched for could be cut in two [A058, A066]", () => {
+    const rawHeaders = ["Accept", "*/*", "Range", "bytes=0-9", "If-Range", '"x"'];
+    const request = { headers: {}, rawHeaders } as unknown as IncomingMessage;
+    const names = (sent: Substituted[]) =>
+      outwardHeaders(request, sent, tokensOf([])).filter((_, i) => i % 2 === 0);
+    assert.deepEqual(names([variable({ value: "s" })]), ["Accept", "accept-encoding"]);
+    assert.deepEqual(names([]), ["Accept", "Range", "If-Range"]);
+  });
+});
