@@ -90,6 +90,8 @@ export function boundFor(policy: Policy, workspaceId: string): [path: string, bo
 }
 
 function mints({ methods, paths }: MintRule, { method, path }: PolicyRoute): boolean {
+  // What a server decodes, or cuts off, may be another way to a route that nobody named.
+  if (/[%;\\]/.test(path)) return false;
   return (methods ?? ["POST"]).includes(method) && paths.some((pattern) => hasPath(pattern, path));
 }
 

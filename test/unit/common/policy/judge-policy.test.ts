@@ -160,6 +160,11 @@ describe("a policy on new credentials", () => {
       "oauth/Token",
       "api/tokens",
       "api/tokens/1/2",
+      // What the server may take apart where a pattern sees one segment.
+      "api/tokens/..%2f..%2fother",
+      "api/tokens/%2e%2e",
+      "api/tokens/..;",
+      "api/tokens/..\\other",
     ]) {
       assert.deepEqual(find(path), nothing, path);
     }
