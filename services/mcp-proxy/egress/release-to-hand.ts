@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { isCredentialShaped } from "../domain/credential-shaped.ts";
 import { isMintedToken } from "../domain/minted-token.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import { createRedactors, type Redacted, redactText } from "../domain/redact-all.ts";
@@ -59,7 +60,7 @@ export async function releaseToHand(release: HandRelease): Promise<void> {
     // Before any header is passed on: what is new may stand there too.
     const sealed = isSearched && tokens.minting.rule !== undefined && (await sealAnswer(read, tokens));
     const secrets = [...release.secrets, ...tokens.known];
-    const clean = cleanHeaders(answer, secrets);
+    const clean = cleanHeaders(answer, secrets, sealed !== false);
     const redactor = createRedactors(secrets);
     const isCounted = clean.headers["content-length"] !== undefined;
     const writer = createHandWriter(response, { isCounted, signal });
@@ -117,7 +118,8 @@ async function* withHeldHead(
   yield head;
 }
 
-function cleanHeaders({ headers }: OutwardAnswer, secrets: readonly Redacted[]) {
+/** Without those that may hold a new credential, where the answer is one: only what is in its body is sealed (case A066). */
+function cleanHeaders({ headers }: OutwardAnswer, secrets: readonly Redacted[], isNew: boolean) {
   const passed: Record<string, string | string[]> = {};
   let redactions = 0;
   const clean = (text: string) => {
@@ -127,7 +129,7 @@ function cleanHeaders({ headers }: OutwardAnswer, secrets: readonly Redacted[]) 
     return found.text;
   };
   for (const [name, value] of Object.entries(headers)) {
-    if (value === undefined || NOT_PASSED.has(name)) continue;
+    if (value === undefined || NOT_PASSED.has(name) || (isNew && isCredentialShaped(name))) continue;
     // Its length and coding may have changed here.
     if (secrets.length > 0 && (name === "content-length" || name === "content-encoding")) continue;
     const values = [value].flat().filter((one) => VALUE.test(one));

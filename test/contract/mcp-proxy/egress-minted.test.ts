@@ -84,7 +84,7 @@ describe("the egress door, towards a route that makes new credentials", function
   it("gives the hand a sealed token in its place, and the upstream the token wherever it is sent [A066]", async () => {
     answering(
       `{"access_token":"${canary}","refresh_token":"r-${canary}","note":"keep ${canary} safe","id":9007199254740993}`,
-      { "x-token": canary, "set-cookie": `t=${encodeURIComponent(canary)}` },
+      { "x-note": canary, "x-subject-token": `o-${canary}`, "set-cookie": `s=${canaryOf()}` },
     );
     const answer = await ask(hand, stage.https("/oauth/token"), { body: "grant_type=x" });
     assert.equal(answer.status, 200);
@@ -93,7 +93,10 @@ describe("the egress door, towards a route that makes new credentials", function
     assert.match(got.refresh_token ?? "", SEALED);
     assert.match(got.note ?? "", /^keep \[REDACTED:mint_[0-9a-f]{16}\] safe$/);
     assert.ok(answer.body.includes('"id":9007199254740993'));
-    assert.match(String(answer.headers["x-token"]), /^\[REDACTED:mint_[0-9a-f]{16}\]$/);
+    assert.match(String(answer.headers["x-note"]), /^\[REDACTED:mint_[0-9a-f]{16}\]$/);
+    // What is new in a header cannot be sealed.
+    assert.equal(answer.headers["x-subject-token"], undefined);
+    assert.equal(answer.headers["set-cookie"], undefined);
     stage.reset();
 
     const sealed = got.access_token ?? "";
@@ -281,7 +284,13 @@ describe("the egress door, towards a route that makes new credentials", function
       /^\[\{"data":\{"token":"ganglion_sealed_/,
     );
     // The same answer by another way to write the route, or another method, is of no route that is granted.
-    for (const path of ["/api//tokens/1", "/api/tokens/1/", "/api/%74okens/1", "/v2/api/tokens/1"]) {
+    for (const path of [
+      "/api//tokens/1",
+      "/api/tokens/1/",
+      "/api/tokens/..%2f1",
+      "/api/%74okens/1",
+      "/v2/api/tokens/1",
+    ]) {
       assert.equal(await at(path), "RESPONSE_WITHHELD", path);
     }
     assert.equal(await at("/api/tokens/1", {}), "RESPONSE_WITHHELD");
