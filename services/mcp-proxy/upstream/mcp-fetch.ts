@@ -7,6 +7,9 @@ import { UpstreamFailure } from "./upstream-failure.ts";
 /** Largest answer of an MCP server, all of one HTTP body. */
 export const MAX_BODY_BYTES = 16 << 20;
 
+/** Bodies of an operation that are remembered, the newest: a server may have its stream taken up any number of times. */
+const MAX_HEARD = 2;
+
 /** Most of an answer that says what was wrong. */
 const MAX_ERROR_BYTES = 65_536;
 
@@ -138,6 +141,7 @@ function toStream(
           if (operation.heard && !heard) {
             heard = [];
             operation.heard.push(heard);
+            if (operation.heard.length > MAX_HEARD) operation.heard.shift();
           }
           heard?.push(value);
           controller.enqueue(new Uint8Array(value));

@@ -23,7 +23,7 @@ export interface McpOperation {
   requestBytes: number;
   responseBytes: number;
   redactions: number;
-  /** The bodies of answers as they are passed on, each in its pieces, once somebody wants them. */
+  /** The newest bodies of answers as they are passed on, each in its pieces, once somebody wants them. */
   heard: Buffer[][] | undefined;
   status: number;
   /** An answer's stream ended; the SDK does not tell when what was waited for had not come in it. */
