@@ -203,14 +203,16 @@ export class HintChannel {
 
   #receive(payload: string): void {
     for (const line of payload.split("\n")) {
-      if (line === HERE) this.#welcome();
+      const runnable = BY_MARK.get(line[0] ?? "");
+      const isPublished = line.startsWith(PUBLISHED);
+      // Not by its heartbeat alone: one of an older version has none that is heard.
+      if (line === HERE || runnable || isPublished) this.#welcome();
       if (line === LOOK) this.#listener.onGap();
-      if (line.startsWith(PUBLISHED)) {
+      if (isPublished) {
         const [sessionId = "", address = ""] = line.slice(1).split(" ");
         if (address !== "") this.#listener.onPublished(sessionId, address);
         continue;
       }
-      const runnable = BY_MARK.get(line[0] ?? "");
       if (runnable) this.#listener.onHint({ sessionId: line.slice(1), runnable });
     }
   }

@@ -332,16 +332,22 @@ export function watchSuite(kit: () => SessionKit): void {
             said += payload;
           });
           await listener.query("LISTEN ganglion_session");
+          const say = (what: string) =>
+            kit().sql("ganglion_owner", `SELECT pg_notify('ganglion_session', '${what}')`);
           const isTold = async () => {
             said = "";
             const { stored } = await emit(suite.client, id, [userMessage("alone")]);
             assert.equal(stored.length, 1);
-            // What was said before this comes before it.
-            await kit().sql("ganglion_owner", "SELECT pg_notify('ganglion_session', '-nobody')");
+            // What was said before this comes before it. No replica would say it.
+            await say("nobody");
             while (!said.includes("nobody")) await once(listener, "notification");
             return said.includes(id);
           };
           await until(async () => !(await isTold()), "a replica that finds out that it is alone");
+          // One of an older version says that something happened, and never that it is here.
+          await say("-sesn_other");
+          await until(isTold, "a replica that heard of another by its hint");
+          await until(async () => !(await isTold()), "a replica that is alone again");
           replica = await kit().startReplica();
           await until(isTold, "a replica that heard of another");
         } finally {
