@@ -68,7 +68,7 @@ async function passOn(pools: UpstreamPools, asked: HandRequest, egress: Egress, 
   signal.throwIfAborted();
   // Connections are shared within a session and a set of secrets only (case A029).
   const versions = secrets.map(({ version }, i) => `${variables[i]?.credential.credentialId}.${version}`);
-  const labels = tokens.known.map(({ label }) => label);
+  const labels = tokens.known.map(({ label }) => label).sort();
   const key = `egress ${passages[0]?.access.sessionId} ${[...versions, ...labels].join(" ")}`;
   const answer = await sendOutward(pools.get(destination, address, key), {
     path,

@@ -26,6 +26,9 @@ export interface UpstreamLimits {
 }
 
 const IDLE_MS = 120_000;
+/** Where there are more than so many, those that were not used for a short while are closed: a hand can ask for any number. */
+const MOST = 2000;
+const IDLE_OF_MANY_MS = 10_000;
 /** Short: a connection that the server has just closed makes the outcome of what is sent on it unknown. */
 const KEEP_ALIVE_MS = 4000;
 
@@ -33,16 +36,21 @@ const KEEP_ALIVE_MS = 4000;
  * Makes the pools. Each dials the one address that was checked, presents the destination's name in TLS and verifies it
  * against the public authorities and the operator's own. Proxy variables are unknown here, redirects are not followed.
  */
-export function createPools(limits: UpstreamLimits, extraCa: string | undefined): UpstreamPools {
+export function createPools(
+  limits: UpstreamLimits,
+  extraCa: string | undefined,
+  { most = MOST, now = Date.now }: { most?: number; now?: () => number } = {},
+): UpstreamPools {
   const pools = new Map<string, { pool: Pool; usedAt: number }>();
   const ca = extraCa === undefined ? undefined : [...rootCertificates, extraCa];
-  const sweep = setInterval(() => {
+  const closeIdle = (idleMs: number) => {
     for (const [key, { pool, usedAt }] of pools) {
-      if (usedAt > Date.now() - IDLE_MS || pool.stats.running > 0) continue;
+      if (usedAt > now() - idleMs || pool.stats.running > 0) continue;
       pools.delete(key);
       pool.close().catch(() => {});
     }
-  }, IDLE_MS / 4);
+  };
+  const sweep = setInterval(() => closeIdle(IDLE_MS), IDLE_MS / 4);
   sweep.unref();
 
   return {
@@ -50,9 +58,10 @@ export function createPools(limits: UpstreamLimits, extraCa: string | undefined)
       const key = `${credentialKey} ${destination.origin} ${address}`;
       const known = pools.get(key);
       if (known) {
-        known.usedAt = Date.now();
+        known.usedAt = now();
         return known.pool;
       }
+      if (pools.size >= most) closeIdle(IDLE_OF_MANY_MS);
       const pool = new Pool(originOf(destination), {
         factory: (origin, options) =>
           new FacingClient(origin, options as ConstructorParameters<typeof FacingClient>[1]),
@@ -66,7 +75,7 @@ export function createPools(limits: UpstreamLimits, extraCa: string | undefined)
         keepAliveMaxTimeout: 60_000,
         maxHeaderSize: 32_768,
       });
-      pools.set(key, { pool, usedAt: Date.now() });
+      pools.set(key, { pool, usedAt: now() });
       return pool;
     },
     close: async () => {

@@ -3,6 +3,7 @@ import { createHash, X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { createSecureServer } from "node:http2";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import type { Pool } from "undici";
 import { issueCertificate } from "../../../services/common/tls/issue-certificate.ts";
 import { parseDestination } from "../../../services/mcp-proxy/domain/canonical-url.ts";
 import type { PeerFacts } from "../../../services/mcp-proxy/domain/peer-facts.ts";
@@ -51,6 +52,27 @@ describe("connections to an upstream that says more than it should", () => {
     assert.equal(await ask("vcrd_a.1"), "second");
     assert.equal(await ask("vcrd_a.2"), "second");
     assert.equal(sockets.length, 4, "one for each credential and version, and a new one for the spoiled one");
+  });
+});
+
+describe("pools of connections", () => {
+  it("do not become more and more, however many sets of secrets a session sends", async () => {
+    let now = 0;
+    const limits = { connectMs: 2000, headersMs: 5000, bodyIdleMs: 5000 };
+    const pools = createPools(limits, undefined, { most: 3, now: () => now });
+    const destination = parseDestination("http://127.0.0.1:9/") ?? assert.fail();
+    const get = (key: string) => pools.get(destination, ADDRESS, key) as Pool;
+    const [a, b, c] = [get("a"), get("b"), get("c")];
+    now = 15_000;
+    get("b");
+    get("d");
+    assert.deepEqual(
+      [a, b, c].map(({ closed }) => closed),
+      [true, false, true],
+    );
+    assert.equal(get("b"), b);
+    assert.notEqual(get("a"), a);
+    await pools.close();
   });
 });
 
