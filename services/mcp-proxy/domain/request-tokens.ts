@@ -35,8 +35,8 @@ export interface RequestTokens {
   isIn(text: string): boolean;
   /** From now on nothing opens: what was opened is being searched for in the answer. */
   close(): void;
-  /** Seals a token of the answer; throws for what could not be sent later. */
-  seal(value: string): string;
+  /** Seals a token of the answer, from that field; throws for what could not be sent later. */
+  seal(value: string, field: string): string;
   /** Opened or sealed, and what stands in its place where it is found. */
   readonly known: readonly Redacted[];
   /** What records say of all that: names of sealed tokens. */
@@ -45,7 +45,7 @@ export interface RequestTokens {
 
 /**
  * Makes it. A sealed token opens for the session, the origin and the place in the request for which it was sealed, while the
- * credentials with which it was made may go there and the policy lets that route make it. Any other is refused wherever it is
+ * credentials with which it was made may go there and the policy lets that route make it, in that field. Any other is refused wherever it is
  * looked for, and not passed on as a placeholder would be: it is the token, in a box.
  */
 export function createRequestTokens(options: RequestTokensOptions): RequestTokens {
@@ -59,7 +59,7 @@ export function createRequestTokens(options: RequestTokensOptions): RequestToken
   const open = (where: "inHeader" | "inBody") => (sealed: string) => {
     const isOneMore = !used.has(sealed) && used.size === MAX_TOKENS;
     const token = isClosed || isOneMore ? undefined : seal.open(sealed, place);
-    const isGranted = token !== undefined && mintingOf(token).rule !== undefined;
+    const isGranted = token !== undefined && mintingOf(token).fields.includes(token.field);
     const mayStand = token?.credentialIds.every((id) =>
       variables.some((variable) => variable.credential.credentialId === id && variable[where]),
     );
@@ -83,10 +83,10 @@ export function createRequestTokens(options: RequestTokensOptions): RequestToken
     close: () => {
       isClosed = true;
     },
-    seal: (value) => {
+    seal: (value, field) => {
       const credentialIds = variables.map(({ credential }) => credential.credentialId);
       if (made.size === MAX_TOKENS) throw proxyError("RESPONSE_WITHHELD");
-      const sealed = seal.seal({ value, method, path, credentialIds }, place);
+      const sealed = seal.seal({ value, method, path, field, credentialIds }, place);
       if (sealed === undefined) throw proxyError("RESPONSE_WITHHELD");
       made.set(sealed, { value, label: sealedName(sealed) });
       return sealed;

@@ -10,9 +10,10 @@ const MAX_TOKEN_CHARS = 16_384;
 /** A token that an upstream made, and by what right a hand may use it. */
 export interface MintedToken {
   value: string;
-  /** The route that made it; its policy is asked again whenever it is used. */
+  /** The route that made it, and the field of its answer; the policy is asked about them again whenever it is used. */
   method: string;
   path: string;
+  field: string;
   /** The credentials that could go into the request that made it: it lives no longer than they. */
   credentialIds: readonly string[];
 }
@@ -37,9 +38,9 @@ export function createTokenSeal(key: Buffer): TokenSeal {
   const box = createRowBox(key, "minted-token/v1");
   const bind = ({ sessionId, origin }: SealedPlace) => [sessionId, origin];
   return {
-    seal: ({ value, method, path, credentialIds }, place) => {
+    seal: ({ value, method, path, field, credentialIds }, place) => {
       if (!isStorable(value) || value.length > MAX_TOKEN_CHARS) return undefined;
-      const sealed = box.seal(JSON.stringify({ value, method, path, credentialIds }), bind(place));
+      const sealed = box.seal(JSON.stringify({ value, method, path, field, credentialIds }), bind(place));
       return SEALED_PREFIX + sealed.toString("base64url");
     },
     open: (text, place) => {

@@ -28,7 +28,7 @@ export async function sealAnswer(body: AsyncIterable<Buffer>, tokens: RequestTok
   const sealed = JSON.stringify(parsed, (key, value) => {
     if (!fields.includes(key)) return value;
     if (typeof value !== "string") throw proxyError("RESPONSE_WITHHELD");
-    return tokens.seal(value);
+    return tokens.seal(value, key);
   });
   return Buffer.from(sealed);
 }

@@ -10,7 +10,10 @@ import { createUnsealing } from "../../../../services/mcp-proxy/domain/unseal.ts
 const key = Buffer.alloc(32, 7);
 const seal = createTokenSeal(key);
 const place = { sessionId: "sesn_1", origin: "https://a.test:443" };
-const token = { value: 'tok"en-1', method: "POST", path: "/token", credentialIds: ["vcrd_a"] };
+const token = {
+  ...{ value: 'tok"en-1', method: "POST", path: "/token", field: "access_token" },
+  credentialIds: ["vcrd_a"],
+};
 const sealed = seal.seal(token, place) ?? "";
 
 describe("a sealed token", () => {
@@ -89,12 +92,12 @@ describe("the tokens of a request", () => {
   const destination = parseDestination("https://a.test/") ?? assert.fail();
   const variable = (credentialId: string, places: object = {}) =>
     ({ credential: { credentialId }, placeholder: "", inHeader: true, inBody: true, ...places }) as Variable;
-  const tokens = (variables: Variable[], rule: string | undefined = "default.mint[0]") =>
+  const tokens = (variables: Variable[], fields = ["access_token"]) =>
     createRequestTokens({
       ...{ seal, sessionId: "sesn_1", destination, method: "GET", path: "/me", variables },
       mintingOf: ({ path }) => ({
-        ...(rule !== undefined && path === "/token" ? { rule } : {}),
-        ...{ fields: [], elsewhere: [] },
+        ...(path === "/token" ? { rule: "default.mint[0]", fields } : { fields: [] }),
+        elsewhere: [],
       }),
     });
   const refuses = (work: () => unknown) => assert.throws(work, (error) => reasonOf(error) === "SEAL_INVALID");
@@ -131,6 +134,8 @@ describe("the tokens of a request", () => {
       mintingOf: () => ({ fields: [], elsewhere: ["token"] }),
     });
     refuses(() => denied.inHeader(`Bearer ${sealed}`));
+    // The route is granted still, and this field of it no more.
+    refuses(() => tokens([variable("vcrd_a")], ["refresh_token"]).inHeader(`Bearer ${sealed}`));
   });
 
   it("are ten at most, brought or made: each is searched for", () => {
@@ -139,9 +144,9 @@ describe("the tokens of a request", () => {
     for (const one of many.slice(0, 10)) asked.inHeader(one);
     asked.inHeader(many[3] ?? "");
     refuses(() => asked.inHeader(many[10] ?? ""));
-    for (let i = 0; i < 10; i += 1) asked.seal(`made-${i}`);
+    for (let i = 0; i < 10; i += 1) asked.seal(`made-${i}`, "access_token");
     assert.throws(
-      () => asked.seal("one-more"),
+      () => asked.seal("one-more", "access_token"),
       (error) => reasonOf(error) === "RESPONSE_WITHHELD",
     );
     assert.ok(asked.detail.length <= 512);
