@@ -13,7 +13,10 @@ const MAX_CHARS = 32_768;
  * more letters behind it make another one of it. `open` throws for one that does not open.
  */
 export function createUnsealing(open: (sealed: string) => string): Substitution {
-  let held: Buffer = NOTHING;
+  let held: Buffer[] = [];
+  let size = 0;
+  /** What is held is a token so far. */
+  let isToken = false;
   const take = (bytes: Buffer, isLast: boolean): Buffer => {
     const parts: Buffer[] = [];
     let from = 0;
@@ -31,14 +34,24 @@ export function createUnsealing(open: (sealed: string) => string): Substitution 
     }
     const tail = isLast ? 0 : startOfPrefix(bytes, from, PREFIX);
     const stop = at === -1 ? bytes.length - tail : at;
-    held = stop === bytes.length ? NOTHING : Buffer.from(bytes.subarray(stop));
+    held = stop === bytes.length ? [] : [Buffer.from(bytes.subarray(stop))];
+    size = bytes.length - stop;
+    isToken = at !== -1;
     return parts.length === 0
       ? bytes.subarray(0, stop)
       : Buffer.concat([...parts, bytes.subarray(from, stop)]);
   };
   return {
-    push: (chunk) => take(held.length === 0 ? chunk : Buffer.concat([held, chunk]), false),
-    flush: () => take(held, true),
+    push: (chunk) => {
+      // What is held is not looked through again for each piece of a long one.
+      if (isToken && size + chunk.length <= MAX_CHARS && endOfToken(chunk, 0) === chunk.length) {
+        held.push(Buffer.from(chunk));
+        size += chunk.length;
+        return NOTHING;
+      }
+      return take(held.length === 0 ? chunk : Buffer.concat([...held, chunk]), false);
+    },
+    flush: () => take(Buffer.concat(held), true),
   };
 }
 

@@ -86,6 +86,25 @@ describe("sealed tokens in a stream", () => {
     const endless = Buffer.from(`ganglion_sealed_${"A".repeat(40_000)}`);
     assert.throws(() => createUnsealing(opened).push(endless));
   });
+
+  it("are looked through once, also where they come byte by byte [A154]", () => {
+    const { concat } = Buffer;
+    let copied = 0;
+    Buffer.concat = (list, length) => {
+      const whole = concat(list, length);
+      copied += whole.length;
+      return whole;
+    };
+    try {
+      const unsealing = createUnsealing(opened);
+      unsealing.push(Buffer.from("ganglion_sealed_"));
+      for (let i = 0; i < 30_000; i += 1) assert.equal(unsealing.push(Buffer.from("A")).length, 0);
+      assert.throws(() => unsealing.flush());
+    } finally {
+      Buffer.concat = concat;
+    }
+    assert.ok(copied < 100_000, `${copied} bytes were copied`);
+  });
 });
 
 describe("the tokens of a request", () => {
