@@ -33,7 +33,15 @@ export interface RecordQuery {
   requestId: string;
 }
 
-const RECORDS = "SELECT r.*, proxy.audit_line(r) AS line FROM proxy.audit_records r WHERE r.sequence > $1";
+// By name: of a statement that asks for all columns the database prepares none anew for a process that was there before
+// a newer one added some.
+const SELECT = `SELECT r.sequence, r.created_at, r.v, r.log_id, r.prev, r.hash, r.kind, r.request_id, r.session_id,
+    r.workspace_id, r.epoch, r.caller, r.token_id, r.operation, r.destination, r.target, r.tls_version, r.effect, r.reason,
+    r.policy_digest, r.rule_id, r.credential_id, r.credential_version, r.vault_request_id, r.peer_address,
+    r.peer_spki_sha256, r.status, r.request_bytes, r.response_bytes, r.call_key, r.redactions, r.record_count, r.detail,
+    r.instance, r.boot_id, proxy.audit_line(r) AS line
+  FROM proxy.audit_records r`;
+const RECORDS = `${SELECT} WHERE r.sequence > $1`;
 const IN_ORDER = "ORDER BY r.sequence LIMIT $2";
 // Conditions of their own, so that each finds its index.
 const LIST = { name: "list_records", text: `${RECORDS} ${IN_ORDER}` };
@@ -47,8 +55,7 @@ const LIST_OF_REQUEST = {
 };
 const SESSION_END = {
   name: "audit_session_end",
-  text: `SELECT r.*, proxy.audit_line(r) AS line FROM proxy.audit_records r
-         WHERE r.session_id = $1 AND r.kind = 'session_end'`,
+  text: `${SELECT} WHERE r.session_id = $1 AND r.kind = 'session_end'`,
 };
 const OWN_LINES = {
   name: "audit_own_lines",

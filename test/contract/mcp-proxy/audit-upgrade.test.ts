@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import pg from "pg";
+import { listRecords } from "../../../services/mcp-proxy/audit/record-store.ts";
 import { followChain, GENESIS } from "../../../services/mcp-proxy/domain/audit-chain.ts";
 import { blankRecord } from "../../../services/mcp-proxy/domain/new-record.ts";
 import { migrate, migrationNames } from "../../../services/mcp-proxy/store/migrate.ts";
@@ -75,5 +76,20 @@ describe("a database from before the audit log was a chain", function () {
     );
     assert.deepEqual(await ends(), []);
     await owner.end();
+  });
+
+  it("is read on by a process that was there before, when a newer one adds a column", async () => {
+    const owner = new pg.Pool({ ...postgres.connection("ganglion_owner"), max: 1 });
+    try {
+      const read = () => listRecords(owner, { afterSequence: 0n, limit: 10, sessionId: "", requestId: "" });
+      const before = await read();
+      await owner.query("ALTER TABLE proxy.audit_records ADD COLUMN of_later text NOT NULL DEFAULT ''");
+      assert.deepEqual(await read(), before);
+      assert.ok(before.length > 3);
+      const { hash: _, ...content } = JSON.parse(before[0]?.line ?? "");
+      for (const name of Object.keys(content)) assert.ok(name in (before[0] as object), name);
+    } finally {
+      await owner.end();
+    }
   });
 });
