@@ -42,6 +42,19 @@ describe("an answer that is a new credential", () => {
     assert.equal(isMintedToken(Buffer.from('\ufeff{"access_token":"new-one"}')), true);
   });
 
+  it("is known by the names of its fields where it is called JSON and is none that can be read [A066]", () => {
+    for (const text of [
+      ')]}\'\n{"access_token":"new-one"}',
+      '{"key":"new-one"}\n{"n":1}',
+      '{"id_token" : "new-one"',
+    ]) {
+      assert.equal(isMintedToken(Buffer.from(text), ["key"]), true, text);
+    }
+    for (const text of ["access_token", '{"access_token', '{"tokens":1', ""]) {
+      assert.equal(isMintedToken(Buffer.from(text), ["key"]), false, text);
+    }
+  });
+
   it("is withheld from a granted route when another one is inside it, at any depth [A066]", async () => {
     const seal = async (json: string) => {
       const body = async function* () {
