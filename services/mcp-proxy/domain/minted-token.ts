@@ -6,7 +6,8 @@ const UTF8 = new TextDecoder();
 
 /**
  * True for a JSON document that is a new credential (case A066): a token with an expiry, or one that has, at any depth, a text
- * where OAuth's token answers have theirs or in one of `fields`. Of what cannot be read the names of these are enough. What is inside it would be a credential in the hand.
+ * where OAuth's token answers have theirs or in one of `fields`. Of what cannot be read the names of these are enough. What is
+ * inside it would be a credential in the hand.
  */
 export function isMintedToken(json: Buffer, fields: readonly string[] = []): boolean {
   const names = new Set([...ALWAYS, ...fields]);
