@@ -1,4 +1,5 @@
-import { createRedactor, type Redactor } from "./redactor.ts";
+import { createRedactorOf, type Redactor } from "./redactor.ts";
+import { needlesOf } from "./secret-forms.ts";
 
 /** A secret and what stands in its place. */
 export interface Redacted {
@@ -8,9 +9,18 @@ export interface Redacted {
 
 /** Removes several secrets from a stream of bytes; of one that begins like another the longer wins (case A064). */
 export function createRedactors(secrets: readonly Redacted[]): Redactor {
-  const chain = [...secrets]
+  return redactorsFor(secrets)();
+}
+
+/** Makes such redactors, as many as are asked for, one for each text that is searched by itself. */
+export function redactorsFor(secrets: readonly Redacted[]): () => Redactor {
+  const forms = [...secrets]
     .sort((a, b) => b.value.length - a.value.length)
-    .map(({ value, label }) => createRedactor(value, label));
+    .map(({ value, label }) => ({ needles: needlesOf(value), label }));
+  return () => chainOf(forms.map(({ needles, label }) => createRedactorOf(needles, label)));
+}
+
+function chainOf(chain: readonly Redactor[]): Redactor {
   return {
     push: (chunk) => chain.reduce((bytes, redactor) => redactor.push(bytes), chunk),
     flush: () => {
@@ -24,9 +34,8 @@ export function createRedactors(secrets: readonly Redacted[]): Redactor {
   };
 }
 
-/** A short text without the secrets, and how often one was found. */
-export function redactText(text: string, secrets: readonly Redacted[]): { text: string; redactions: number } {
-  const redactor = createRedactors(secrets);
+/** A short text without what the redactor looks for, and how often that was found; it is of no use for another text then. */
+export function redactText(text: string, redactor: Redactor): { text: string; redactions: number } {
   const head = redactor.push(Buffer.from(text, "latin1"));
   const clean = Buffer.concat([head, redactor.flush()]).toString("latin1");
   return { text: clean, redactions: redactor.count };

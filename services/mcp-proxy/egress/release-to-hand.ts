@@ -2,7 +2,8 @@ import type { ServerResponse } from "node:http";
 import { isCredentialShaped } from "../domain/credential-shaped.ts";
 import { isMintedToken } from "../domain/minted-token.ts";
 import { proxyError } from "../domain/proxy-error.ts";
-import { createRedactors, type Redacted, redactText } from "../domain/redact-all.ts";
+import { type Redacted, redactorsFor, redactText } from "../domain/redact-all.ts";
+import type { Redactor } from "../domain/redactor.ts";
 import type { RequestTokens } from "../domain/request-tokens.ts";
 import { UpstreamFailure } from "../upstream/upstream-failure.ts";
 import { createHandWriter } from "./hand-writer.ts";
@@ -60,8 +61,13 @@ export async function releaseToHand(release: HandRelease): Promise<void> {
     // Before any header is passed on: what is new may stand there too.
     const sealed = isSearched && tokens.minting.rule !== undefined && (await sealAnswer(read, tokens));
     const secrets = [...release.secrets, ...tokens.known];
-    const clean = cleanHeaders(answer, secrets, sealed !== false);
-    const redactor = createRedactors(secrets);
+    const newRedactor = redactorsFor(secrets);
+    const clean = cleanHeaders(answer, {
+      isSearched: secrets.length > 0,
+      newRedactor,
+      isNew: sealed !== false,
+    });
+    const redactor = newRedactor();
     const isCounted = clean.headers["content-length"] !== undefined;
     const writer = createHandWriter(response, { isCounted, signal });
     for await (const chunk of sealed ? [sealed] : withHeldHead(read, release)) {
@@ -119,19 +125,22 @@ async function* withHeldHead(
 }
 
 /** Without those that may hold a new credential, where the answer is one: only what is in its body is sealed (case A066). */
-function cleanHeaders({ headers }: OutwardAnswer, secrets: readonly Redacted[], isNew: boolean) {
+function cleanHeaders(
+  { headers }: OutwardAnswer,
+  { isSearched, newRedactor, isNew }: { isSearched: boolean; newRedactor: () => Redactor; isNew: boolean },
+) {
   const passed: Record<string, string | string[]> = {};
   let redactions = 0;
   const clean = (text: string) => {
-    if (secrets.length === 0) return text;
-    const found = redactText(text, secrets);
+    if (!isSearched) return text;
+    const found = redactText(text, newRedactor());
     redactions += found.redactions;
     return found.text;
   };
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined || NOT_PASSED.has(name) || (isNew && isCredentialShaped(name))) continue;
     // Its length and coding may have changed here.
-    if (secrets.length > 0 && (name === "content-length" || name === "content-encoding")) continue;
+    if (isSearched && (name === "content-length" || name === "content-encoding")) continue;
     const values = [value].flat().filter((one) => VALUE.test(one));
     // A name that holds the secret is no name that anybody needs.
     if (values.length === 0 || clean(name) !== name) continue;

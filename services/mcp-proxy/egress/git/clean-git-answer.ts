@@ -1,5 +1,6 @@
 import { proxyError } from "../../domain/proxy-error.ts";
-import { createRedactors, type Redacted } from "../../domain/redact-all.ts";
+import { type Redacted, redactorsFor } from "../../domain/redact-all.ts";
+import type { Redactor } from "../../domain/redactor.ts";
 import { UpstreamFailure } from "../../upstream/upstream-failure.ts";
 import { createPktReader, type Pkt, writePkts } from "./pkt-line.ts";
 
@@ -21,9 +22,10 @@ export async function* cleanGitAnswer(
   count: { redactions: number },
 ): AsyncGenerator<Buffer> {
   const reader = createPktReader();
-  const bands = new Map<number, ReturnType<typeof createRedactors>>();
+  const newRedactor = redactorsFor(secrets);
+  const bands = new Map<number, Redactor>();
   const bandOf = (band: number) => {
-    const known = bands.get(band) ?? createRedactors(secrets);
+    const known = bands.get(band) ?? newRedactor();
     bands.set(band, known);
     return known;
   };
@@ -47,7 +49,7 @@ export async function* cleanGitAnswer(
       if (band === PACK_BAND && bandOf(band).count > 0) throw proxyError("RESPONSE_WITHHELD");
       return passBand(band, bytes);
     }
-    const one = createRedactors(secrets);
+    const one = newRedactor();
     const text = Buffer.concat([one.push(pkt.payload), one.flush()]);
     lines += one.count;
     return [writePkts(withoutControls(text))];
