@@ -20,7 +20,7 @@ import { failureIn } from "./mcp-failure.ts";
 import { currentOperation, type McpOperation } from "./mcp-operation.ts";
 import type { UpstreamPools } from "./pools.ts";
 import { readToolAnswer, readTools } from "./read-mcp.ts";
-import { readProgress } from "./read-progress.ts";
+import { createProgressReader } from "./read-progress.ts";
 import { UpstreamFailure } from "./upstream-failure.ts";
 
 /** A tool is called only as long after its server described it. */
@@ -143,6 +143,7 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
         if (!tool) throw new UpstreamFailure("not_listed");
         await admit(tool);
         const params = { name, arguments: parseKeepingNumbers(inputJson) as Record<string, unknown> };
+        const readProgress = createProgressReader(target);
         const options: RequestOptions = {
           signal: inner,
           timeout: silenceMs,
@@ -150,7 +151,7 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
           maxTotalTimeout: totalMs,
           // Without a listener no progress token is sent, and the server reports nothing (B092).
           onprogress: (reported) => {
-            const progress = readProgress(reported, target);
+            const progress = readProgress(reported);
             if (progress) onProgress(progress);
           },
           // Nobody here can answer what a server of the newer era asks back in the middle of a call.
