@@ -26,6 +26,8 @@ export interface OutwardBody {
 
 /** Bodies up to here are read before they are sent, so that their length can be said after the replacement. */
 const MAX_READ_BYTES = 1 << 20;
+/** What may become of such a body: a placeholder is short, and a secret may be long. */
+const MAX_REPLACED_BYTES = 16 << 20;
 const MAX_BODY_BYTES = 4 * 2 ** 30;
 // Headers between two neighbours, and those that this proxy writes itself.
 const NOT_PASSED = new Set([
@@ -115,6 +117,11 @@ async function* substituted(body: AsyncIterable<Buffer>, substitution: Substitut
 
 async function readAll(body: AsyncIterable<Buffer>): Promise<Buffer> {
   const chunks: Buffer[] = [];
-  for await (const chunk of body) chunks.push(chunk);
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > MAX_REPLACED_BYTES) throw proxyError("MESSAGE_TOO_LARGE");
+    chunks.push(chunk);
+  }
   return Buffer.concat(chunks);
 }

@@ -1,11 +1,17 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
 import { parseDestination } from "../../../../services/mcp-proxy/domain/canonical-url.ts";
 import { isMintedToken } from "../../../../services/mcp-proxy/domain/minted-token.ts";
+import { PLACEHOLDER_BYTES, PLACEHOLDER_PREFIX } from "../../../../services/mcp-proxy/domain/placeholder.ts";
 import { reasonOf } from "../../../../services/mcp-proxy/domain/proxy-error.ts";
 import { createRequestTokens } from "../../../../services/mcp-proxy/domain/request-tokens.ts";
 import { createTokenSeal } from "../../../../services/mcp-proxy/domain/sealed-token.ts";
-import { outwardHeaders, type Substituted } from "../../../../services/mcp-proxy/egress/outward-request.ts";
+import {
+  outwardBody,
+  outwardHeaders,
+  type Substituted,
+} from "../../../../services/mcp-proxy/egress/outward-request.ts";
 import { sealAnswer } from "../../../../services/mcp-proxy/egress/seal-answer.ts";
 
 const variable = (more: object = {}) =>
@@ -75,6 +81,18 @@ describe("an answer that is a new credential", () => {
 });
 
 describe("a request that carries credentials", () => {
+  it("is refused when its body would become very much larger by them: it is read before it is sent [A154]", async () => {
+    const one = variable({ placeholder: PLACEHOLDER_PREFIX.padEnd(PLACEHOLDER_BYTES, "0") });
+    const body = async (times: number) => {
+      const bytes = Buffer.from(one.placeholder.repeat(times));
+      const headers = { "content-length": String(bytes.length), "content-type": "text/plain" };
+      const request = Object.assign(Readable.from([bytes]), { headers }) as unknown as IncomingMessage;
+      return outwardBody(request, [{ ...one, value: "s".repeat(65_536) }], tokensOf([]));
+    };
+    assert.equal((await body(10)).length, 655_360);
+    await assert.rejects(body(1_000), (error) => reasonOf(error) === "MESSAGE_TOO_LARGE");
+  });
+
   it("asks for no part of an answer: what is searched for could be cut in two [A058, A066]", () => {
     const rawHeaders = ["Accept", "*/*", "Range", "bytes=0-9", "If-Range", '"x"'];
     const request = { headers: {}, rawHeaders } as unknown as IncomingMessage;
