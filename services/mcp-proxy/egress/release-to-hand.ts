@@ -108,20 +108,23 @@ async function* withHeldHead(
     yield* body;
     return;
   }
-  let head: Buffer | undefined = Buffer.alloc(0);
+  let head: Buffer[] | undefined = [];
+  let size = 0;
   for await (const chunk of body) {
     if (head === undefined) {
       yield chunk;
       continue;
     }
-    head = Buffer.concat([head, chunk]);
-    if (head.length <= MAX_HEAD_BYTES) continue;
-    yield head;
+    head.push(chunk);
+    size += chunk.length;
+    if (size <= MAX_HEAD_BYTES) continue;
+    yield Buffer.concat(head);
     head = undefined;
   }
-  if (head === undefined || head.length === 0) return;
-  if (isMintedToken(head, tokens.minting.elsewhere)) throw proxyError("RESPONSE_WITHHELD");
-  yield head;
+  if (head === undefined || size === 0) return;
+  const json = Buffer.concat(head);
+  if (isMintedToken(json, tokens.minting.elsewhere)) throw proxyError("RESPONSE_WITHHELD");
+  yield json;
 }
 
 /** Without those that may hold a new credential, where the answer is one: only what is in its body is sealed (case A066). */
