@@ -1,5 +1,5 @@
 import { hasDuplicateKeys } from "../domain/duplicate-keys.ts";
-import { isMintedToken } from "../domain/minted-token.ts";
+import { isMintedToken, OAUTH_FIELDS } from "../domain/minted-token.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import type { RequestTokens } from "../domain/request-tokens.ts";
 import { parseKeepingNumbers } from "../upstream/json-numbers.ts";
@@ -24,7 +24,9 @@ export async function sealAnswer(body: AsyncIterable<Buffer>, tokens: RequestTok
   const { fields, elsewhere } = tokens.minting;
   const parsed = parse(json);
   const rest = JSON.stringify(parsed, (key, value) => (fields.includes(key) ? undefined : value));
-  if (isMintedToken(Buffer.from(rest), elsewhere)) throw proxyError("RESPONSE_WITHHELD");
+  // Here they are looked for at any depth: where one is made there may be another.
+  if (isMintedToken(Buffer.from(rest), [...elsewhere, ...OAUTH_FIELDS]))
+    throw proxyError("RESPONSE_WITHHELD");
   const sealed = JSON.stringify(parsed, (key, value) => {
     if (!fields.includes(key)) return value;
     if (typeof value !== "string") throw proxyError("RESPONSE_WITHHELD");
