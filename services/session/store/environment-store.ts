@@ -10,27 +10,30 @@ import { toOptionalTimestamp, toTimestamp } from "./pg-time.ts";
 import { claimRequestId } from "./request-ids.ts";
 import { readMetadata, writeMetadata } from "./session-row.ts";
 
+// By name: a replica that was there before a newer one added a column would have no statement for all of them any more.
+const COLUMNS =
+  "workspace_id, environment_id, name, description, config, metadata, created_at, updated_at, archived_at";
 const OF_ONE = "environment_id = $1 AND ($2::text IS NULL OR workspace_id = $2)";
 const INSERT: Statement = {
   name: "environment_insert",
   text: `INSERT INTO session.environments (workspace_id, environment_id, name, description, config, metadata)
-    VALUES ($1, $2, $3, $4, $5, $6) RETURNING *`,
+    VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${COLUMNS}`,
 };
 const GET: Statement = {
   name: "environment_get",
-  text: `SELECT * FROM session.environments WHERE ${OF_ONE}`,
+  text: `SELECT ${COLUMNS} FROM session.environments WHERE ${OF_ONE}`,
 };
 const GET_LOCKED: Statement = { name: "environment_get_locked", text: `${GET.text} FOR UPDATE` };
 const UPDATE: Statement = {
   name: "environment_update",
   text: `UPDATE session.environments SET name = $3, description = $4, config = $5, metadata = $6,
-    updated_at = clock_timestamp() WHERE ${OF_ONE} RETURNING *`,
+    updated_at = clock_timestamp() WHERE ${OF_ONE} RETURNING ${COLUMNS}`,
 };
 const ARCHIVE: Statement = {
   name: "environment_archive",
   text: `UPDATE session.environments SET archived_at = coalesce(archived_at, clock_timestamp()),
     updated_at = CASE WHEN archived_at IS NULL THEN clock_timestamp() ELSE updated_at END
-    WHERE ${OF_ONE} RETURNING *`,
+    WHERE ${OF_ONE} RETURNING ${COLUMNS}`,
 };
 const DELETE: Statement = {
   name: "environment_delete",
@@ -38,7 +41,7 @@ const DELETE: Statement = {
 };
 const LIST = boundedPage(
   "environment_list",
-  `SELECT *, octet_length(config) + octet_length(metadata) + coalesce(octet_length(description), 0) AS size
+  `SELECT ${COLUMNS}, octet_length(config) + octet_length(metadata) + coalesce(octet_length(description), 0) AS size
     FROM session.environments WHERE workspace_id = $1
       AND ($2::timestamptz IS NULL OR (created_at, environment_id) < ($2::timestamptz, $3::text))
       AND ($4 OR archived_at IS NULL)
