@@ -160,6 +160,7 @@ export class SessionKit {
     client.on("notification", ({ payload = "" }) => heard.push(payload));
     await client.query(`LISTEN ${channel}`);
     return {
+      heard,
       next: async (isWanted: (payload: string) => boolean): Promise<string> => {
         for (;;) {
           const found = heard.find(isWanted);
