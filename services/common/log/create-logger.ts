@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger as PinoLogger, pino } from "pino";
 import { VERSION } from "../version.ts";
-import { openLogOutput } from "./log-output.ts";
+import { logOutput } from "./log-output.ts";
 
 /** Structured logger; `child` adds fields. */
 export type Logger = PinoLogger;
@@ -54,7 +54,7 @@ export function createLogger(
     serializers: { err: describeError },
   };
   if (destination) return pino(options, destination);
-  const output = openLogOutput();
+  const output = logOutput();
   return pino(
     {
       ...options,

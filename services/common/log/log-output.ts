@@ -13,11 +13,18 @@ export interface LogOutput {
   wrote(level: number): void;
 }
 
+let opened: LogOutput | undefined;
+
 /**
- * Opens standard output for a logger. A line of `info` or `debug` waits for 10 ms at most, and goes out when the process
+ * Standard output, the same for all loggers of a process. A line of `info` or `debug` waits for 10 ms at most, and goes out when the process
  * ends; only a process that is killed may take its last ones with it.
  */
-export function openLogOutput(): LogOutput {
+export function logOutput(): LogOutput {
+  opened ??= open();
+  return opened;
+}
+
+function open(): LogOutput {
   const destination = pino.destination({ dest: 1, sync: true, minLength: MOST_BYTES });
   let timer: NodeJS.Timeout | undefined;
   const flush = () => {
