@@ -17,13 +17,13 @@ export interface PolicyRoute {
   readonly path: string;
 }
 
-/** What a policy says of a route's answer. */
+/** What a policy says of a route's answer (case A066). */
 export interface PolicyMinting {
-  /** The rule that allows the route; absent = none does. */
+  /** The rule by which a hand may have the new credential as a sealed token; absent = none. */
   readonly rule?: string;
   /** Fields that rules for this route seal. */
   readonly fields: readonly string[];
-  /** Further fields that are sealed at other routes of the same host. */
+  /** Further fields that are sealed at other routes of the same host: here they are withheld. */
   readonly elsewhere: readonly string[];
 }
 

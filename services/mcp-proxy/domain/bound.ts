@@ -1,3 +1,4 @@
+import type { PolicyMinting } from "../../common/policy/judge-policy.ts";
 import type { Destination } from "./canonical-url.ts";
 import type { LedgerRecord } from "./ports.ts";
 import { proxyError, type Reason } from "./proxy-error.ts";
@@ -22,16 +23,6 @@ export interface MintRoute {
   readonly path: string;
 }
 
-/** What the operator's policy says of the answer to a request. */
-export interface Minting {
-  /** The rule by which a hand may have the new credential as a sealed token; absent = none. */
-  readonly rule?: string;
-  /** Fields of the answer that rule seals. */
-  readonly fields: readonly string[];
-  /** Fields that are sealed at other routes of the same host: here they are withheld. */
-  readonly elsewhere: readonly string[];
-}
-
 /** The operator's upper bound: what no rule of it allows is denied, whatever agents and vaults say. */
 export interface Bound {
   /** The policy in force, by digest, and the rule that allows; absent = none does. */
@@ -39,7 +30,7 @@ export interface Bound {
 }
 
 /** Says what of a request's answer is a new credential, and whether hands may have it sealed (case A066). */
-export type MintBound = (workspaceId: string, route: MintRoute) => Minting;
+export type MintBound = (workspaceId: string, route: MintRoute) => PolicyMinting;
 
 /**
  * Asks the operator's policy, and notes in the record of whoever is judged by which policy and rule; throws for what no rule

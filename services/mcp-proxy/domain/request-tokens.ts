@@ -1,4 +1,4 @@
-import type { Minting } from "./bound.ts";
+import type { PolicyMinting } from "../../common/policy/judge-policy.ts";
 import type { Destination } from "./canonical-url.ts";
 import type { Variable } from "./judge-egress.ts";
 import { proxyError } from "./proxy-error.ts";
@@ -20,13 +20,13 @@ export interface RequestTokensOptions {
   /** The credentials that may go to that host. */
   variables: readonly Variable[];
   /** What the operator's policy says of the answer to a request to that host. */
-  mintingOf: (route: Pick<MintedToken, "method" | "path">) => Minting;
+  mintingOf: (route: Pick<MintedToken, "method" | "path">) => PolicyMinting;
 }
 
 /** The tokens of one request: those that it brings, sealed, and those that are made for it. */
 export interface RequestTokens {
   /** What the policy says of this request's answer. */
-  readonly minting: Minting;
+  readonly minting: PolicyMinting;
   /** Opens what is sealed in a header's value, inside Basic too; throws for what does not open. */
   inHeader(text: string): string;
   /** Opens what is sealed in a body of that type. */
@@ -45,8 +45,8 @@ export interface RequestTokens {
 
 /**
  * Makes it. A sealed token opens for the session, the origin and the place in the request for which it was sealed, while the
- * credentials with which it was made may go there and the policy lets that route make it, in that field. Any other is refused wherever it is
- * looked for, and not passed on as a placeholder would be: it is the token, in a box.
+ * credentials with which it was made may go there and the policy lets that route make it, in that field. Any other is
+ * refused wherever it is looked for, and not passed on as a placeholder would be: it is the token, in a box.
  */
 export function createRequestTokens(options: RequestTokensOptions): RequestTokens {
   const { seal, sessionId, destination, method, path, variables, mintingOf } = options;
