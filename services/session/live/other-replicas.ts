@@ -11,7 +11,6 @@ export class OtherReplicas {
   constructor(patienceMs: number, now: () => number = () => performance.now()) {
     this.#patienceMs = patienceMs;
     this.#now = now;
-    this.assume();
   }
 
   get mayListen(): boolean {

@@ -5,6 +5,7 @@ describe("other replicas of the session service", () => {
   it("are reckoned with until nobody has said anything for long enough, and again when one does", () => {
     let now = 0;
     const others = new OtherReplicas(10, () => now);
+    others.assume();
     assert.equal(others.mayListen, true);
     now = 9;
     assert.equal(others.heard(), "expected");
@@ -20,6 +21,7 @@ describe("other replicas of the session service", () => {
   it("are reckoned with anew by a connection that is new", () => {
     let now = 0;
     const others = new OtherReplicas(10, () => now);
+    others.assume();
     now = 50;
     assert.equal(others.mayListen, false);
     others.assume();

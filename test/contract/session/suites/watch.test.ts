@@ -1,6 +1,4 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import pg from "pg";
 import {
   type Preview,
   type PublishPreviewsRequest,
@@ -44,6 +42,10 @@ export function watchSuite(kit: () => SessionKit): void {
       }
       return seen;
     };
+
+    /** Says something on the channel of hints, as another replica would. */
+    const say = (what: string) =>
+      kit().sql("ganglion_owner", `SELECT pg_notify('ganglion_session', '${what}')`);
 
     it("begins with a checkpoint at once, then sends stored and then live events", async () => {
       const { id } = await suite.create();
@@ -117,8 +119,6 @@ export function watchSuite(kit: () => SessionKit): void {
       const stream = watch(suite.client, id, { fromHead: true });
       await next(stream);
       const listener = await kit().listen("ganglion_session");
-      const say = (what: string) =>
-        kit().sql("ganglion_owner", `SELECT pg_notify('ganglion_session', '${what}')`);
       let isHeard = false;
       const heard = listener
         .next((text) => text.includes(id))
@@ -336,25 +336,16 @@ export function watchSuite(kit: () => SessionKit): void {
       it("a replica that is alone tells nobody of its appends, and tells one that comes", async () => {
         await replica.stop();
         const { id } = await suite.create();
-        const listener = new pg.Client(kit().postgres.connection("ganglion_session"));
-        listener.on("error", () => {});
-        await listener.connect();
+        const listener = await kit().listen("ganglion_session");
         try {
-          let said = "";
-          listener.on("notification", ({ payload = "" }) => {
-            said += payload;
-          });
-          await listener.query("LISTEN ganglion_session");
-          const say = (what: string) =>
-            kit().sql("ganglion_owner", `SELECT pg_notify('ganglion_session', '${what}')`);
           const isTold = async () => {
-            said = "";
+            const before = listener.heard.length;
             const { stored } = await emit(suite.client, id, [userMessage("alone")]);
             assert.equal(stored.length, 1);
             // What was said before this comes before it. No replica would say it.
-            await say("nobody");
-            while (!said.includes("nobody")) await once(listener, "notification");
-            return said.includes(id);
+            await say(`nobody ${before}`);
+            await listener.next((text) => text === `nobody ${before}`);
+            return listener.heard.slice(before).some((text) => text.includes(id));
           };
           await until(async () => !(await isTold()), "a replica that finds out that it is alone");
           // One of an older version says that something happened, and never that it is here.
@@ -364,7 +355,7 @@ export function watchSuite(kit: () => SessionKit): void {
           replica = await kit().startReplica();
           await until(isTold, "a replica that heard of another");
         } finally {
-          await listener.end();
+          await listener.close();
         }
       }).timeout(60_000);
 
