@@ -4,6 +4,7 @@ import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { RequestTokens } from "../../../../services/mcp-proxy/domain/request-tokens.ts";
 import { releaseToHand } from "../../../../services/mcp-proxy/egress/release-to-hand.ts";
+import { bytesJoined } from "../../../kit/bytes-joined.ts";
 
 type Headers = Record<string, string | string[]>;
 
@@ -47,20 +48,11 @@ describe("an answer that is more work than others", () => {
 
   it("is JSON that comes byte by byte: what is held back is put together once [A066, A154]", async () => {
     const json = JSON.stringify({ text: "x".repeat(60_000) });
-    const { concat } = Buffer;
-    let copied = 0;
-    Buffer.concat = (list, length) => {
-      const whole = concat(list, length);
-      copied += whole.length;
-      return whole;
-    };
-    try {
+    const copied = await bytesJoined(async () => {
       const bytes = Readable.from(Array.from(Buffer.from(json), (byte) => Buffer.of(byte)));
       const { text } = await release({ "content-type": "application/json" }, bytes, "sk-of-no-worth");
       assert.equal(text, json);
-    } finally {
-      Buffer.concat = concat;
-    }
+    });
     assert.ok(copied < 1_000_000, `${copied} bytes were copied`);
   });
 });
