@@ -143,7 +143,7 @@ async function start(): Promise<void> {
   });
   const { ledger } = audit;
   const vaults = createVaults(vaultStore, mac, ledger);
-  const calls = createCallStore(pool, writer);
+  const calls = createCallStore(pool, writer, audit.isUnsent);
   await audit.begin(bound.digest);
   const stopPolicy = watchPolicy(bound, { ledger, log });
   timers.push(

@@ -21,6 +21,8 @@ export function countRecords(ledger: Ledger, registry: Registry): Ledger {
     },
     writeTogether: (decision, guard, dispatch) => ledger.writeTogether(decision, guard, dispatch),
     writeAndClaim: (record, guard, claim) => ledger.writeAndClaim(record, guard, claim),
+    writeClaimAndDispatch: (record, guard, claim, dispatch) =>
+      ledger.writeClaimAndDispatch(record, guard, claim, dispatch),
     writeDispatch: (record, call) => ledger.writeDispatch(record, call),
     writeEnd: async (record, end) => {
       await ledger.writeEnd(record, end);

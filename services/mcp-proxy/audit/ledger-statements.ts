@@ -1,3 +1,5 @@
+// Whatever has to happen before records are written hands them on: the planner may not change that order.
+
 /** Appends records, each with its guard. */
 export const WRITE_RECORDS = {
   name: "write_records",
@@ -31,6 +33,20 @@ WITH w AS MATERIALIZED (SELECT refusal, sequence, line FROM proxy.write_records(
            SELECT $2, $3, $4, $5, $6, $7, $8, 'claimed' FROM w WHERE w.refusal IS NULL
            ON CONFLICT DO NOTHING RETURNING 1)
 SELECT w.refusal, w.sequence, w.line, EXISTS (SELECT FROM c) AS claimed FROM w`,
+};
+
+/** The same, and behind it the dispatch, when the key is claimed: the call is under way then. */
+export const WRITE_CLAIM_AND_DISPATCH = {
+  name: "write_claim_and_dispatch",
+  text: `
+WITH w AS MATERIALIZED (SELECT r.* FROM proxy.write_records($1) r),
+     c AS (INSERT INTO proxy.calls (session_id, call_key, epoch, request_digest, request_id, instance, boot_id, state,
+                                    dispatched_at, is_repeatable)
+           SELECT $2, $3, $4, $5, $6, $7, $8, 'dispatched', now(), $10 FROM w WHERE w.refusal IS NULL
+           ON CONFLICT DO NOTHING RETURNING $9::jsonb AS entries),
+     d AS MATERIALIZED (SELECT r.* FROM c CROSS JOIN LATERAL proxy.write_records(c.entries) r)
+SELECT a.refusal, a.sequence, a.line, EXISTS (SELECT FROM d) AS claimed
+FROM (SELECT 1 AS part, w.* FROM w UNION ALL SELECT 2, d.* FROM d) a ORDER BY a.part`,
 };
 
 /**

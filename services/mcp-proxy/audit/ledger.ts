@@ -7,6 +7,7 @@ import type { Statement } from "../store/query.ts";
 import { createGate, IMMEDIATELY } from "./gate.ts";
 import {
   WRITE_AND_CLAIM,
+  WRITE_CLAIM_AND_DISPATCH,
   WRITE_DISPATCH,
   WRITE_END,
   WRITE_RECORDS,
@@ -24,8 +25,8 @@ export interface Writer {
 export interface LedgerOptions {
   /** Makes what was written durable outside of the database too; a call does not go on before. */
   keep?: (rows: readonly WrittenRow[]) => Promise<void>;
-  /** A record of this request may or may not be in the log, and its call has failed. */
-  onUncertain?: (requestId: string) => void;
+  /** This record may or may not be in the log, and its call has failed. */
+  onUncertain?: (record: LedgerRecord) => void;
 }
 
 interface Refusal {
@@ -33,7 +34,7 @@ interface Refusal {
 }
 
 interface Waiting {
-  requestId: string;
+  record: LedgerRecord;
   entry: Record<string, unknown>;
   /** Written behind it, if its guard holds. */
   dispatch?: Record<string, unknown>;
@@ -83,11 +84,11 @@ export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions 
       throw proxyError("AUDIT_UNAVAILABLE", { cause: stripDatabaseError(error) });
     }
   };
-  const run = async <Row extends object>(requestId: string, statement: Statement, values: unknown[]) => {
+  const run = async <Row extends object>(record: LedgerRecord, statement: Statement, values: unknown[]) => {
     try {
       return await durable(commit<Row>(statement, values, gate));
     } catch (error) {
-      onUncertain(requestId);
+      onUncertain(record);
       throw error;
     }
   };
@@ -118,8 +119,8 @@ export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions 
           });
         },
         (error) => {
-          for (const { fail, requestId } of batch) {
-            if (requestId !== "") onUncertain(requestId);
+          for (const { fail, record } of batch) {
+            if (record.request_id !== "") onUncertain(record);
             fail(error);
           }
         },
@@ -131,10 +132,9 @@ export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions 
 
   const enqueue = (record: LedgerRecord, guard?: Guard, behind?: LedgerRecord) =>
     new Promise<string | undefined>((settle, fail) => {
-      const requestId = record.request_id;
       const dispatch = behind && { dispatch: entryOf(behind) };
       waiting.push({
-        requestId,
+        record,
         entry: entryOf(record, guard),
         ...dispatch,
         since: Date.now(),
@@ -144,6 +144,20 @@ export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions 
       void flush();
     });
 
+  const claimed = async (
+    statement: Statement,
+    record: LedgerRecord,
+    guard: Guard,
+    claim: CallClaim,
+    behind: unknown[] = [],
+  ) => {
+    const values = [JSON.stringify([entryOf(record, guard)]), claim.sessionId, claim.callKey, claim.epoch];
+    const more = [claim.requestDigest, claim.requestId, writer.instance, writer.bootId, ...behind];
+    type Row = { refusal: string | null; claimed: boolean };
+    const [row] = await run<Row>(record, statement, [...values, ...more]);
+    return { ...(row?.refusal ? { refusal: row.refusal } : {}), isClaimed: row?.claimed === true };
+  };
+
   return {
     write: async (record, guard) => {
       const refusal = await enqueue(record, guard);
@@ -151,18 +165,15 @@ export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions 
       return refusal;
     },
     writeTogether: enqueue,
-    writeAndClaim: async (record, guard, claim: CallClaim) => {
-      const values = [JSON.stringify([entryOf(record, guard)]), claim.sessionId, claim.callKey, claim.epoch];
-      const more = [claim.requestDigest, claim.requestId, writer.instance, writer.bootId];
-      const all = [...values, ...more];
-      type Row = { refusal: string | null; claimed: boolean };
-      const [row] = await run<Row>(record.request_id, WRITE_AND_CLAIM, all);
-      return { ...(row?.refusal ? { refusal: row.refusal } : {}), isClaimed: row?.claimed === true };
+    writeAndClaim: (record, guard, claim) => claimed(WRITE_AND_CLAIM, record, guard, claim),
+    writeClaimAndDispatch: (record, guard, claim, { record: dispatch, isRepeatable }) => {
+      const behind = [JSON.stringify([entryOf(dispatch)]), isRepeatable];
+      return claimed(WRITE_CLAIM_AND_DISPATCH, record, guard, claim, behind);
     },
     writeDispatch: async (record, call) => {
       const values = [JSON.stringify([entryOf(record)]), call.sessionId, call.callKey, record.request_id];
       const all = [...values, call.isRepeatable];
-      const [row] = await run<Refusal>(record.request_id, WRITE_DISPATCH, all);
+      const [row] = await run<Refusal>(record, WRITE_DISPATCH, all);
       refuseClosed(row?.refusal);
       return row !== undefined;
     },
@@ -174,7 +185,7 @@ export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions 
         end.requestId,
         end.result,
       ];
-      const [row] = await run<Refusal>(record.request_id, WRITE_END, values);
+      const [row] = await run<Refusal>(record, WRITE_END, values);
       refuseClosed(row?.refusal);
     },
   };

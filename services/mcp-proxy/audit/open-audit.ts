@@ -47,6 +47,8 @@ export interface Audit {
   store: CheckpointStore;
   checkpointer: Checkpointer;
   keys: AuditKeys;
+  /** True for a request of this process whose decision or dispatch failed: nothing was sent, though it may be in the log. */
+  isUnsent(requestId: string): boolean;
   /** Writes the log_open, and closes what dead processes left open. Nothing may be served before. */
   begin(policyDigest: string): Promise<void>;
   /** A session may have ended. */
@@ -142,6 +144,7 @@ export async function openAudit(options: AuditOptions): Promise<Audit> {
     store,
     checkpointer,
     keys,
+    isUnsent: leftOpen.isUnsent,
     begin: async (policyDigest) => {
       if (folder === undefined) log.warn("audit records and checkpoints are in the database only");
       // A call would not wait that long, and a file that cannot be opened is no place to start with.

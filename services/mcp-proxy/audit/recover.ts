@@ -26,6 +26,12 @@ const OPEN_OF = {
   name: "audit_open_requests",
   text: `${FIND} WHERE o.request_id = ANY ($1) ORDER BY r.sequence`,
 };
+const FREE_KEYS = {
+  name: "free_call_keys",
+  text: `DELETE FROM proxy.calls c USING unnest($1::text[], $2::text[], $3::text[]) AS u (session_id, call_key, request_id)
+         WHERE c.session_id = u.session_id AND c.call_key = u.call_key AND c.request_id = u.request_id
+           AND c.state <> 'finished'`,
+};
 
 /**
  * Closes what a process that died left open: each allowed request without outcome gets one `recovery` record that
@@ -40,23 +46,38 @@ export async function recoverOpenRequests(pool: Pool, writer: Writer): Promise<W
   }
 }
 
-/** The same for requests that are named; those that are closed already are left alone. */
+/**
+ * The same for requests that are named, each with whether it is known that nothing was sent; the keys of such calls are free
+ * again. Those that are closed already are left alone.
+ */
 export async function recoverRequests(
   pool: Pool,
   writer: Writer,
-  requestIds: readonly string[],
+  isUnsent: ReadonlyMap<string, boolean>,
 ): Promise<WrittenRow[]> {
-  const rows = await query<OpenRow>(pool, OPEN_OF, [requestIds]);
-  return rows.length === 0 ? [] : write(pool, writer, rows);
+  const rows = await query<OpenRow>(pool, OPEN_OF, [[...isUnsent.keys()]]);
+  if (rows.length === 0) return [];
+  const unsent = rows.filter(({ request_id: id }) => isUnsent.get(id));
+  const calls = unsent.filter(({ call_key: key }) => key !== "");
+  // Before the record, which is written once: a failure between the two would leave undone what comes after it.
+  if (calls.length > 0) {
+    const column = (name: string) => calls.map((row) => row[name]);
+    await query(pool, FREE_KEYS, [column("session_id"), column("call_key"), column("request_id")]);
+  }
+  return write(pool, writer, rows, isUnsent);
 }
 
-async function write(pool: Pool, writer: Writer, rows: OpenRow[]): Promise<WrittenRow[]> {
+async function write(
+  pool: Pool,
+  writer: Writer,
+  rows: OpenRow[],
+  isUnsent: ReadonlyMap<string, boolean> = new Map(),
+): Promise<WrittenRow[]> {
   const entries = rows.map(({ is_dispatched: isDispatched, ...known }) => ({
     record: {
       ...blankRecord("recovery", known.request_id),
       ...known,
-      // A change has no dispatch: how far it came at Vault and in the database nobody wrote down.
-      reason: isDispatched || isChange(known.operation) ? "unknown" : "not_dispatched",
+      reason: reasonOf(known, isDispatched, isUnsent.get(known.request_id) === true),
       instance: writer.instance,
       boot_id: writer.bootId,
     },
@@ -64,4 +85,14 @@ async function write(pool: Pool, writer: Writer, rows: OpenRow[]): Promise<Writt
   const written = await query<WrittenRow>(pool, WRITE_RECORDS, [JSON.stringify(entries)]);
   // Another replica, or an outcome that came through late, may have closed one meanwhile.
   return written.filter(({ line }) => line !== null);
+}
+
+function reasonOf(
+  { operation }: Pick<OpenRow, "operation">,
+  isDispatched: boolean,
+  isUnsent: boolean,
+): string {
+  if (isUnsent) return isDispatched ? "not_sent" : "not_dispatched";
+  // A change has no dispatch: how far it came at Vault and in the database nobody wrote down.
+  return isDispatched || isChange(operation) ? "unknown" : "not_dispatched";
 }

@@ -12,9 +12,9 @@ import {
   statusOf,
 } from "./list-mcp-tools.ts";
 import type { LiveSessions } from "./live-sessions.ts";
-import type { McpTool } from "./mcp-caller.ts";
+import type { McpTarget, McpTool } from "./mcp-caller.ts";
 import { renewAfterRefusal } from "./oauth/renewals.ts";
-import { endingOf, openPassage, type Passage } from "./passage.ts";
+import { endingOf, openPassage, type Passage, type Sent } from "./passage.ts";
 import type { CallJournal, JournalEntry } from "./ports.ts";
 import { proxyError } from "./proxy-error.ts";
 import {
@@ -129,7 +129,19 @@ function openCall(deps: ToolCallDeps, call: ToolCall, digest: Buffer): Promise<P
       refusePending(access.toolPins);
       return chooseMcpServer(access, call.serverName, ask);
     },
+    sendNow: (known) => {
+      const address = deps.resolve.known(known.destination);
+      return address && sentOf(deps, call, { ...known, address, serverName: call.serverName });
+    },
   });
+}
+
+function sentOf(deps: ToolCallDeps, { inputJson, name }: ToolCall, target: Omit<McpTarget, "met">): Sent {
+  return {
+    address: target.address,
+    requestBytes: Buffer.byteLength(inputJson),
+    isRepeatable: deps.mcp.isRepeatable(target, name),
+  };
 }
 
 async function settleKnownKey(
@@ -244,7 +256,7 @@ async function runOnce(
   seen: { version: bigint },
 ): Promise<Answered> {
   const startedAt = Date.now();
-  const { access, credential, requestId } = passage;
+  const { access, credential, dispatched, requestId } = passage;
   const destination = passage.destination as Destination;
   const ended = new AbortController();
   const unregister = deps.live.add({
@@ -254,17 +266,14 @@ async function runOnce(
     cut: (reason) => ended.abort(proxyError(reason)),
   });
   try {
-    const [secret, address] = await Promise.all([passage.secret(), deps.resolve(destination)]);
+    const [secret, address] = dispatched
+      ? [dispatched.secret, dispatched.sent.address]
+      : await Promise.all([passage.secret(), deps.resolve(destination)]);
     seen.version = secret?.version ?? 0n;
     const { serverName } = call;
     const target = { access, serverName, destination, address, credential, secret, met: passage.met };
     if (signal.aborted) throw proxyError("UPSTREAM_UNREACHABLE");
-    const sent = {
-      peerAddress: address.address,
-      requestBytes: Buffer.byteLength(call.inputJson),
-      isRepeatable: deps.mcp.isRepeatable(target, call.name),
-    };
-    if (!(await passage.dispatch(sent))) throw proxyError("ID_REUSED");
+    if (!dispatched && !(await passage.dispatch(sentOf(deps, call, target)))) throw proxyError("ID_REUSED");
     const limits = { silenceMs: call.timeoutMs, totalMs: TOTAL_MS };
     const admit = ({ pin }: McpTool) => admitTools(deps, passage, [pin]);
     const either = AbortSignal.any([signal, ended.signal]);

@@ -11,7 +11,11 @@ import { proxyError, type Reason, reasonOf } from "./proxy-error.ts";
 /** What calls to MCP servers need. */
 export interface McpDeps extends PassageDeps, PinDeps {
   mcp: McpCaller;
-  resolve: (destination: Destination) => Promise<ResolvedAddress>;
+  resolve: {
+    (destination: Destination): Promise<ResolvedAddress>;
+    /** The same when nobody has to be asked. */
+    known(destination: Destination): ResolvedAddress | undefined;
+  };
   renewals: Renewals;
 }
 
@@ -61,14 +65,20 @@ async function listOnce(
       refusePending(access.toolPins);
       return chooseMcpServer(access, serverName, ask);
     },
+    sendNow: ({ destination }) => {
+      const address = deps.resolve.known(destination);
+      return address && { address, requestBytes: 0 };
+    },
   });
-  const { requestId, access, credential } = passage;
+  const { requestId, access, credential, dispatched } = passage;
   const destination = passage.destination as Destination;
   seen.passage = passage;
   try {
-    const [secret, address] = await Promise.all([passage.secret(), deps.resolve(destination)]);
+    const [secret, address] = dispatched
+      ? [dispatched.secret, dispatched.sent.address]
+      : await Promise.all([passage.secret(), deps.resolve(destination)]);
     seen.version = secret?.version ?? 0n;
-    await passage.dispatch({ peerAddress: address.address, requestBytes: 0 });
+    if (!dispatched) await passage.dispatch({ address, requestBytes: 0 });
     const { met } = passage;
     const target = { access, serverName, destination, address, credential, secret, met };
     const outcome = await deps.mcp.listTools(target, signal);

@@ -78,7 +78,7 @@ export interface McpCaller {
   listTools(target: McpTarget, signal: AbortSignal): Promise<McpOutcome<McpTool[]>>;
   callTool(target: McpTarget, call: McpToolCall, signal: AbortSignal): Promise<McpOutcome<McpToolAnswer>>;
   /** True when the server's last list calls the tool read-only or idempotent. */
-  isRepeatable(target: McpTarget, toolName: string): boolean;
+  isRepeatable(target: Omit<McpTarget, "met">, toolName: string): boolean;
   /** True when the server's tools are known to be others than listTools answered last. */
   haveToolsChanged(target: McpTarget): boolean;
   /** Closes the connections of a session; null = of all. */

@@ -3,6 +3,7 @@ import { newId } from "../../common/ids/new-id.ts";
 import { type AccessRow, type CredentialRow, judgeAccess } from "./access.ts";
 import { askBound, type Bound, type BoundQuestion } from "./bound.ts";
 import type { Destination } from "./canonical-url.ts";
+import type { ResolvedAddress } from "./destination-policy.ts";
 import { blankRecord, recordText } from "./new-record.ts";
 import { type MeetPeer, peerColumns } from "./peer-facts.ts";
 import type {
@@ -48,18 +49,30 @@ export interface Asked {
   /** Set for a call that has a key in the journal. */
   claimDigest?: Buffer;
   /**
-   * What would be sent, when all of it is known before anybody is asked. Where the secret is still kept too, the dispatch is
-   * written together with the decision: nothing happens between the two then, and neither is there without the other.
+   * What would be sent, when all of it is known before anybody is asked. Where the secret is still kept too, or none is
+   * needed, the dispatch is written together with the decision: nothing happens between the two then, and neither is there
+   * without the other.
    */
-  sendNow?: (destination: Destination) => Sent | undefined;
+  sendNow?: (known: KnownTarget) => Sent | undefined;
+}
+
+/** Where a request goes that nobody has to be asked about. */
+export interface KnownTarget {
+  access: AccessRow;
+  destination: Destination;
+  credential: CredentialRow | undefined;
+  /** Undefined only without a credential. */
+  secret: Secret | undefined;
 }
 
 /** What is sent, and to whom. */
 export interface Sent {
-  peerAddress: string;
+  address: ResolvedAddress;
   requestBytes: number;
   /** Names of the sealed tokens that go with it; absent = as the decision has it. */
   detail?: string;
+  /** Set for a call with a key that may be made again when nobody knows what became of it. */
+  isRepeatable?: boolean;
 }
 
 /** Where a request goes, and with what. */
@@ -91,11 +104,11 @@ export interface Passage {
   readonly isClaimed: boolean;
   readonly claim: CallClaim | undefined;
   /** Set when the dispatch is written already, and the secret with which. */
-  readonly dispatched: { secret: Secret; sent: Sent } | undefined;
+  readonly dispatched: { secret: Secret | undefined; sent: Sent } | undefined;
   /** Reads the credential; undefined when the destination has none. */
   secret(): Promise<Secret | undefined>;
   /** Writes the dispatch; nothing may be sent before it resolves. False: the call's claim was lost. */
-  dispatch(sent: Sent & { isRepeatable?: boolean }): Promise<boolean>;
+  dispatch(sent: Sent): Promise<boolean>;
   /** Notes over which connection it goes; the outcome says so. */
   readonly met: MeetPeer;
   /** Writes a denial beside the decision, for what was found out only from the upstream's answer. */
@@ -167,23 +180,36 @@ export async function openPassage(deps: PassageDeps, asked: Asked): Promise<Pass
     requestId,
   };
   const allowed: LedgerRecord = { ...record, effect: "allow" };
-  const known = claim ? undefined : knownOf(deps, asked, access, chosen);
-  const written = claim
-    ? await deps.ledger.writeAndClaim(allowed, guard, claim)
-    : {
-        refusal: await (known
-          ? deps.ledger.writeTogether(allowed, guard, dispatchOf(record, known))
-          : deps.ledger.write(allowed, guard)),
-        isClaimed: false,
-      };
-  const refusal = written.refusal;
+  const known = knownOf(deps, asked, access, chosen);
+  const { refusal, isClaimed } = await decide(deps.ledger, { record: allowed, guard, claim, known });
   if (refusal !== undefined) {
     // The session ended, or the row changed, between the look and the decision.
     const reason = isReason(refusal) ? refusal : "TOKEN_INVALID";
     return deny(proxyError(reason), reason);
   }
-  const { isClaimed } = written;
-  return createPassage(deps, record, access, chosen, { claim, isClaimed, dispatched: known });
+  // With a key that was known already nothing is sent, and no dispatch was written.
+  const dispatched = claim && !isClaimed ? undefined : known;
+  return createPassage(deps, record, access, chosen, { claim, isClaimed, dispatched });
+}
+
+/** Writes the decision, with the claim of the call's key and with the dispatch, where there are such. */
+async function decide(
+  ledger: Ledger,
+  asked: { record: LedgerRecord; guard: Guard; claim: CallClaim | undefined; known: Passage["dispatched"] },
+): Promise<{ refusal?: string | undefined; isClaimed: boolean }> {
+  const { record, guard, claim, known } = asked;
+  const dispatch = known && {
+    record: dispatchOf(record, known),
+    isRepeatable: known.sent.isRepeatable === true,
+  };
+  if (claim) {
+    if (dispatch) return ledger.writeClaimAndDispatch(record, guard, claim, dispatch);
+    return ledger.writeAndClaim(record, guard, claim);
+  }
+  const written = dispatch
+    ? ledger.writeTogether(record, guard, dispatch.record)
+    : ledger.write(record, guard);
+  return { refusal: await written, isClaimed: false };
 }
 
 function knownOf(
@@ -192,9 +218,11 @@ function knownOf(
   access: AccessRow,
   { destination, credential }: Chosen,
 ): Passage["dispatched"] {
-  const secret = sendNow && destination && credential && deps.secrets.known(access, credential);
-  const sent = secret && sendNow(destination);
-  return secret && sent && { secret, sent };
+  if (!sendNow || !destination) return undefined;
+  const secret = credential && deps.secrets.known(access, credential);
+  if (credential && !secret) return undefined;
+  const sent = sendNow({ access, destination, credential, secret });
+  return sent && { secret, sent };
 }
 
 /** The dispatch that follows a decision. */
@@ -202,7 +230,8 @@ function dispatchOf(
   decision: LedgerRecord,
   { secret, sent }: NonNullable<Passage["dispatched"]>,
 ): LedgerRecord {
-  return { ...decision, kind: "dispatch", effect: "", reason: "", ...factsOf(secret), ...sizeOf(sent) };
+  const facts = { ...(secret ? factsOf(secret) : {}), ...sizeOf(sent) };
+  return { ...decision, kind: "dispatch", effect: "", reason: "", ...facts };
 }
 
 /** What records say of a secret. */
@@ -210,8 +239,8 @@ export function factsOf({ version, vaultRequestId }: Pick<Secret, "version" | "v
   return { credential_version: String(version), vault_request_id: recordText(vaultRequestId) };
 }
 
-function sizeOf({ peerAddress, requestBytes, detail }: Sent) {
-  return { peer_address: peerAddress, request_bytes: requestBytes, ...detailOf(detail) };
+function sizeOf({ address, requestBytes, detail }: Sent) {
+  return { peer_address: address.address, request_bytes: requestBytes, ...detailOf(detail) };
 }
 
 function detailOf(detail: string | undefined) {
@@ -230,7 +259,8 @@ function createPassage(
     ...decision,
     effect: "",
     reason: "",
-    ...(dispatched ? { ...factsOf(dispatched.secret), ...sizeOf(dispatched.sent) } : {}),
+    ...(dispatched?.secret ? factsOf(dispatched.secret) : {}),
+    ...(dispatched ? sizeOf(dispatched.sent) : {}),
   };
   let isFinished = false;
 
@@ -268,16 +298,13 @@ function createPassage(
       Object.assign(known, factsOf(secret));
       return secret;
     },
-    dispatch: async ({ isRepeatable, ...sent }) => {
+    dispatch: async (sent) => {
       Object.assign(known, sizeOf(sent));
       const record: LedgerRecord = { ...known, kind: "dispatch" };
       if (claim) {
-        const call = {
-          sessionId: claim.sessionId,
-          callKey: claim.callKey,
-          isRepeatable: isRepeatable ?? false,
-        };
-        return deps.ledger.writeDispatch(record, call);
+        const { sessionId, callKey } = claim;
+        const isRepeatable = sent.isRepeatable ?? false;
+        return deps.ledger.writeDispatch(record, { sessionId, callKey, isRepeatable });
       }
       await deps.ledger.write(record);
       return true;

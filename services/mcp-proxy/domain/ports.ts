@@ -48,6 +48,13 @@ export interface Ledger {
     guard: Guard,
     claim: CallClaim,
   ): Promise<{ refusal?: string; isClaimed: boolean }>;
+  /** The same, and when the key is claimed the dispatch is written behind the decision: the call is under way. */
+  writeClaimAndDispatch(
+    record: LedgerRecord,
+    guard: Guard,
+    claim: CallClaim,
+    dispatch: { record: LedgerRecord; isRepeatable: boolean },
+  ): Promise<{ refusal?: string; isClaimed: boolean }>;
   /** Writes a dispatch if this request still holds the claim; false when it does not. */
   writeDispatch(
     record: LedgerRecord,
@@ -107,6 +114,7 @@ export interface JournalEntry {
   epoch: bigint;
   requestDigest: Buffer;
   requestId: string;
+  /** A dispatch of which this process knows that nothing was sent counts as a claim. */
   state: "claimed" | "dispatched" | "finished";
   isRepeatable: boolean;
   result: Buffer | null;

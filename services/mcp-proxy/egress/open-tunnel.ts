@@ -47,7 +47,7 @@ export async function openTunnel({ socket, destination, egress, signal, accept }
     const hello = await readHello(socket, destination.host, signal);
     const requestBytes = hello.length;
     const [passage] = egress.passages;
-    await passage?.dispatch({ peerAddress: address.address, requestBytes });
+    await passage?.dispatch({ address, requestBytes });
     signal.throwIfAborted();
     egress.met(TUNNELLED);
     upstream.write(hello);

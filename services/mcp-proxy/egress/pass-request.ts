@@ -63,7 +63,7 @@ async function passOn(pools: UpstreamPools, asked: HandRequest, egress: Egress, 
   const body = await outwardBody(request, sent, tokens);
   signal.throwIfAborted();
   const { detail } = tokens;
-  const dispatched = { peerAddress: address.address, requestBytes: body.length ?? 0, detail };
+  const dispatched = { address, requestBytes: body.length ?? 0, detail };
   await Promise.all(passages.map((passage) => passage.dispatch(dispatched)));
   signal.throwIfAborted();
   // Connections are shared within a session and a set of secrets only (case A029).

@@ -4,7 +4,6 @@ import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type { Logger } from "../../common/log/create-logger.ts";
 import type { Tracing } from "../../common/telemetry/tracing.ts";
 import { chooseModel, type ModelUpstream } from "../domain/choose-model.ts";
-import type { ResolvedAddress } from "../domain/destination-policy.ts";
 import { judgeModelRequest, type ModelRequest } from "../domain/judge-model-request.ts";
 import type { LiveSessions } from "../domain/live-sessions.ts";
 import { openPassage, type Passage, type PassageDeps } from "../domain/passage.ts";
@@ -85,7 +84,6 @@ async function serve(
   // While the database is asked about the token: to parse a long conversation takes as long.
   if (!problem) setImmediate(judge);
   let upstream: ModelUpstream | undefined;
-  let address: ResolvedAddress | undefined;
   let passage: Passage;
   try {
     passage = await openPassage(deps, {
@@ -107,9 +105,9 @@ async function serve(
         upstream = chosen.upstream;
         return { destination: chosen.upstream.destination, credential: chosen.credential };
       },
-      sendNow: (destination) => {
-        address = deps.resolve.known(destination);
-        return address && { peerAddress: address.address, requestBytes: body.length };
+      sendNow: ({ destination, secret }) => {
+        const address = secret && deps.resolve.known(destination);
+        return address && { address, requestBytes: body.length };
       },
     });
   } catch (error) {
@@ -123,7 +121,6 @@ async function serve(
     head: head as DoorRequest,
     body,
     upstream: upstream as ModelUpstream,
-    address,
     response,
   });
 }
@@ -133,16 +130,14 @@ interface Forwarded {
   head: DoorRequest;
   body: Buffer;
   upstream: ModelUpstream;
-  /** Set when the dispatch, which names it, is written already. */
-  address: ResolvedAddress | undefined;
   response: ServerResponse;
 }
 
 async function forward(
   deps: ModelDoorDeps,
-  { passage, head, body, upstream, address: known, response }: Forwarded,
+  { passage, head, body, upstream, response }: Forwarded,
 ): Promise<void> {
-  const { access, credential, requestId } = passage;
+  const { access, credential, dispatched, requestId } = passage;
   const abort = new AbortController();
   const unregister = deps.live.add({
     sessionId: access.sessionId,
@@ -153,13 +148,11 @@ async function forward(
   const onClose = () => abort.abort(new UpstreamFailure("cancelled"));
   response.once("close", onClose);
   try {
-    const [secret, address] =
-      passage.dispatched && known
-        ? [passage.dispatched.secret, known]
-        : await Promise.all([passage.secret(), deps.resolve(upstream.destination)]);
+    const [secret, address] = dispatched
+      ? [dispatched.secret, dispatched.sent.address]
+      : await Promise.all([passage.secret(), deps.resolve(upstream.destination)]);
     if (!secret || !credential) throw proxyError("CRED_MISSING");
-    if (!passage.dispatched)
-      await passage.dispatch({ peerAddress: address.address, requestBytes: body.length });
+    if (!dispatched) await passage.dispatch({ address, requestBytes: body.length });
     abort.signal.throwIfAborted();
     const poolKey = `model ${credential.credentialId} ${credential.version}`;
     const base = new URL(upstream.destination.url).pathname.replace(/\/$/, "");

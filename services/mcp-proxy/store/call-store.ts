@@ -26,7 +26,7 @@ const TAKE_OVER = {
   name: "take_over_call",
   text: `
 UPDATE proxy.calls SET state = 'claimed', request_id = $3, epoch = $4, instance = $5, boot_id = $6, dispatched_at = NULL
-WHERE session_id = $1 AND call_key = $2 AND request_id = $7 AND state = $8 RETURNING 1`,
+WHERE session_id = $1 AND call_key = $2 AND request_id = $7 AND state = ANY ($8) RETURNING 1`,
 };
 
 // A call without its result is answered as one whose result is no longer kept, and is never made again.
@@ -49,8 +49,15 @@ const FORGET_TOKENS = { name: "forget_tokens", text: "SELECT proxy.forget_tokens
 export const CANCEL_CHANNEL = "ganglion_proxy_cancel";
 const ASK_TO_CANCEL = { name: "ask_to_cancel", text: `SELECT pg_notify('${CANCEL_CHANNEL}', $1)` };
 
-/** Makes the journal of tool calls for one boot of one instance. */
-export function createCallStore(pool: Pool, writer: { instance: string; bootId: string }): CallJournal {
+/**
+ * Makes the journal of tool calls for one boot of one instance. `isUnsent` says of a request of that boot that nothing was
+ * sent, though its dispatch may be in the database.
+ */
+export function createCallStore(
+  pool: Pool,
+  writer: { instance: string; bootId: string },
+  isUnsent: (requestId: string) => boolean,
+): CallJournal {
   return {
     find: async (sessionId, callKey) => {
       const [row] = await query<Row>(pool, FIND, [sessionId, callKey]);
@@ -59,7 +66,7 @@ export function createCallStore(pool: Pool, writer: { instance: string; bootId: 
           epoch: BigInt(row.epoch),
           requestDigest: row.request_digest,
           requestId: row.request_id,
-          state: row.state,
+          state: row.state === "dispatched" && isUnsent(row.request_id) ? "claimed" : row.state,
           isRepeatable: row.is_repeatable,
           result: row.result,
           isOwn: row.boot_id === writer.bootId,
@@ -76,7 +83,8 @@ export function createCallStore(pool: Pool, writer: { instance: string; bootId: 
         writer.instance,
         writer.bootId,
       ];
-      return (await query(pool, TAKE_OVER, [...values, from.requestId, from.state])).length === 1;
+      const states = isUnsent(from.requestId) ? ["claimed", "dispatched"] : [from.state];
+      return (await query(pool, TAKE_OVER, [...values, from.requestId, states])).length === 1;
     },
     forget: async (sessionId, callKeys) => {
       await query(pool, FORGET, [sessionId, callKeys]);

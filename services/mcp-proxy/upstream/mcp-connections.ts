@@ -42,7 +42,7 @@ export interface McpConnections {
   /** The connection of a target; made by the operation that is running when there is none. */
   get(target: McpTarget): Promise<{ connection: McpConnection; isNew: boolean }>;
   /** What is known of a target's tools. */
-  listOf(target: McpTarget): ToolList | undefined;
+  listOf(target: Omit<McpTarget, "met">): ToolList | undefined;
   /** Forgets a connection whose upstream session is gone. */
   forget(target: McpTarget): void;
   drop(sessionId: string | null): void;
@@ -128,7 +128,7 @@ export function createMcpConnections(): McpConnections {
   };
 }
 
-function keyOf({ access, destination, credential }: McpTarget): string {
+function keyOf({ access, destination, credential }: Omit<McpTarget, "met">): string {
   return JSON.stringify([
     access.sessionId,
     destination.url,

@@ -184,7 +184,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: "slow tool",
     agent: "free",
     play: async (player, sessionId, words) => {
-      // The second call says that the log has the first one's result.
+      // The second call finds no credential that is kept from the first.
       const steps = [{ calls: [mcpCall(words, SLOW_MS)] }, { calls: [mcpCall(words)] }, { text: "At last." }];
       await player.turn(sessionId, script(steps));
     },

@@ -29,6 +29,7 @@ const LOST = "a host is asked again when its answer, or the brain that asked, wa
 const LONG = "is asked for calls that take long, which others are when the machine is slow";
 const LOOK = "is done every few seconds while a session is busy: most are over before";
 
+const KEPT = "a call takes one commit less while its credential is kept, which is for five seconds";
 const FENCED = "only for a session that ends, or is taken over, while its credential is being read";
 const START = "the log comes with its lease; only what is longer, or was lost on the way, is asked for";
 const PINNED = "a server's tools are pinned once, by the first session that lists them";
@@ -119,6 +120,9 @@ export const UNREACHED: readonly Unreached[] = [
   { points: "mcp-proxy.pg.pin_tools.*", why: PINNED, isByChance: true },
   { points: "mcp-proxy.pg.has_open_fence.*", why: FENCED, isByChance: true },
   { points: "mcp-proxy.pg.take_over_call.*", why: RACE, isByChance: true },
+  { points: "mcp-proxy.pg.write_and_claim.*", why: KEPT, surelyIn: "slow tool" },
+  { points: "mcp-proxy.pg.write_dispatch.*", why: KEPT, surelyIn: "slow tool" },
+  { points: "mcp-proxy.pg.write_claim_and_dispatch.*", why: KEPT, isByChance: true },
   { points: "mcp-proxy.pg.find_fences.*", why: LOOK, surelyIn: "slow tool" },
   { points: "session.pg.read_heads.*", why: LOOK, surelyIn: "slow tool" },
   { points: "*.McpProxyService.WatchCall*", why: LONG, surelyIn: "slow tool" },

@@ -178,7 +178,7 @@ describe("effects of calls to MCP servers [L4]", () => {
     );
     const pool = new pg.Pool(kit.postgres.connection("ganglion_proxy"));
     try {
-      await createCallStore(pool, { instance: "mcp-proxy-1", bootId: "boot" }).forgetEnded();
+      await createCallStore(pool, { instance: "mcp-proxy-1", bootId: "boot" }, () => false).forgetEnded();
     } finally {
       await endPool(pool);
     }

@@ -96,6 +96,35 @@ describe("records that wait for the log's head together", function () {
     ]);
   });
 
+  it("a call is claimed and dispatched in one, or neither: not under a key that is known, not without its guard [L4] [L6]", async () => {
+    const ledger = createLedger(pool, { instance: "i", bootId: "b" });
+    const record = (kind: RecordKind, id: string) => ({ ...blankRecord(kind, id), session_id: "sesn_1" });
+    const begin = (callKey: string, requestId: string, guard = GUARD) => {
+      const claim = { sessionId: "sesn_1", callKey, epoch: 1n, requestDigest: Buffer.alloc(32), requestId };
+      const dispatch = { record: record("dispatch", requestId), isRepeatable: true };
+      const decision = { ...record("decision", requestId), effect: "allow" as const };
+      return ledger.writeClaimAndDispatch(decision, guard, claim, dispatch);
+    };
+    assert.deepEqual(await begin("sevt_1", "req_c1"), { isClaimed: true });
+    assert.deepEqual(await begin("sevt_1", "req_c2"), { isClaimed: false });
+    const refused = { ...GUARD, tokenMac: Buffer.alloc(32) };
+    assert.deepEqual(await begin("sevt_2", "req_c3", refused), { refusal: "ROW_TAMPERED", isClaimed: false });
+    const { rows: records } = await owner.query(
+      "SELECT kind, request_id FROM proxy.audit_records WHERE request_id LIKE 'req_c%' ORDER BY sequence",
+    );
+    assert.deepEqual(records, [
+      { kind: "decision", request_id: "req_c1" },
+      { kind: "dispatch", request_id: "req_c1" },
+      { kind: "decision", request_id: "req_c2" },
+    ]);
+    const { rows: calls } = await owner.query(
+      "SELECT call_key, state, is_repeatable, request_id FROM proxy.calls",
+    );
+    assert.deepEqual(calls, [
+      { call_key: "sevt_1", state: "dispatched", is_repeatable: true, request_id: "req_c1" },
+    ]);
+  });
+
   it("a request is closed once: neither a recovery after its outcome, nor anything after its recovery [A143]", async () => {
     const own = { instance: "i", bootId: "b" };
     const ledger = createLedger(pool, own);
@@ -104,7 +133,11 @@ describe("records that wait for the log's head together", function () {
       await ledger.write({ ...record("decision", id), effect: "allow" });
     }
     // Somebody believes the process dead, and it goes on.
-    const recovered = await recoverRequests(pool, { instance: "other", bootId: "c" }, ["req_a"]);
+    const recovered = await recoverRequests(
+      pool,
+      { instance: "other", bootId: "c" },
+      new Map([["req_a", false]]),
+    );
     assert.equal(recovered.length, 1);
     const late = { code: "UNAVAILABLE", reason: "AUDIT_UNAVAILABLE" };
     await assert.rejects(ledger.write(record("dispatch", "req_a")), late);
@@ -117,7 +150,7 @@ describe("records that wait for the log's head together", function () {
     const allowed = { ...record("decision", "req_c"), session_id: "sesn_1", effect: "allow" as const };
     const claimed = await ledger.writeAndClaim(allowed, GUARD, { ...claim, requestDigest: Buffer.alloc(32) });
     assert.deepEqual(claimed, { isClaimed: true });
-    await recoverRequests(pool, { instance: "other", bootId: "c" }, ["req_c"]);
+    await recoverRequests(pool, { instance: "other", bootId: "c" }, new Map([["req_c", false]]));
     const call = { sessionId: "sesn_1", callKey: "sevt_2", isRepeatable: false };
     await assert.rejects(ledger.writeDispatch(record("dispatch", "req_c"), call), late);
     const { rows: calls } = await owner.query("SELECT state FROM proxy.calls WHERE call_key = 'sevt_2'");
@@ -127,7 +160,7 @@ describe("records that wait for the log's head together", function () {
     await owner.query("BEGIN; SELECT FROM proxy.audit_head FOR UPDATE");
     const outcome = ledger.write(record("outcome", "req_b"));
     await waiting(1);
-    const recovery = recoverRequests(pool, own, ["req_b"]);
+    const recovery = recoverRequests(pool, own, new Map([["req_b", false]]));
     await waiting(2);
     await owner.query("COMMIT");
     await outcome;

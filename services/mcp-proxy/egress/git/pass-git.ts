@@ -79,7 +79,7 @@ async function passOn(
   const most = commands ? MAX_PUSHED_BYTES : MAX_ASKED_BYTES;
   if (stated > most) throw proxyError("MESSAGE_TOO_LARGE");
   signal.throwIfAborted();
-  await passage.dispatch({ peerAddress: address.address, requestBytes: stated });
+  await passage.dispatch({ address, requestBytes: stated });
   signal.throwIfAborted();
   const { pathname } = new URL(destination.url);
   const query = target.isAdvertisement ? `/info/refs?service=${target.service}` : `/${target.service}`;

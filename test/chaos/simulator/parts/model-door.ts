@@ -9,6 +9,8 @@ import { currentProcess, type SimProcess } from "../core/virtual-time.ts";
 import type { ModelPiece } from "./model-piece.ts";
 import type { ScriptedMind } from "./scripted-mind.ts";
 
+const NOWHERE = { address: "192.0.2.2", family: 4, class: "public" } as const;
+
 /** What a brain sends. */
 export interface ModelRequest {
   body: Buffer;
@@ -32,7 +34,7 @@ export function modelDoor(
     const onCut = (reason: Parameters<typeof proxyError>[0]): void => cut.abort(proxyError(reason));
     const unregister = deps.live.add({ sessionId, epoch, endsWith: "epoch", cut: onCut });
     try {
-      await passage.dispatch({ peerAddress: "", requestBytes: body.length });
+      await passage.dispatch({ address: NOWHERE, requestBytes: body.length });
       for (const { afterMs, piece } of deps.mind.answer(sessionId, body)) {
         await pause(afterMs, AbortSignal.any([cut.signal, ctx.signal]));
         if (cut.signal.aborted) throw cut.signal.reason;

@@ -53,8 +53,11 @@ export function bootProxy(process: SimProcess, world: ProxyWorld): Host {
     const live = new LiveSessions();
     const passage = { access: tables.access(), ledger: tables.ledger(bootId), secrets, mac, bound: BOUND };
     const running = new Map<string, Run>();
-    const resolve = async (_destination: Destination) =>
-      ({ address: "192.0.2.1", family: 4, class: "public" }) as const;
+    const address = { address: "192.0.2.1", family: 4, class: "public" } as const;
+    // Whether an address is still kept decides how many commits a call takes.
+    const resolve = Object.assign(async (_destination: Destination) => address, {
+      known: () => (process.random.chance(0.5) ? address : undefined),
+    });
     const mcp = mcpProxyService({
       ...passage,
       ...{ live, running, resolve, encode: encodeCall, decode: decodeCall, wait: pause },

@@ -126,6 +126,12 @@ export class ProxyTables {
         if (refusal !== undefined) return { refusal, isClaimed: false };
         return { isClaimed: this.#claim(claim, bootId) };
       },
+      writeClaimAndDispatch: async (_record, guard, claim, { isRepeatable }) => {
+        await step();
+        const refusal = this.#check(guard);
+        if (refusal !== undefined) return { refusal, isClaimed: false };
+        return { isClaimed: this.#claim(claim, bootId, { state: "dispatched", isRepeatable }) };
+      },
       writeDispatch: async (record, { sessionId, callKey, isRepeatable }) => {
         await step();
         const row = this.#calls.get(nameOf(sessionId, callKey));
@@ -172,12 +178,15 @@ export class ProxyTables {
     };
   }
 
-  #claim(claim: CallClaim, bootId: string): boolean {
+  #claim(
+    claim: CallClaim,
+    bootId: string,
+    begun: Pick<CallRow, "state" | "isRepeatable"> = { state: "claimed", isRepeatable: false },
+  ): boolean {
     const name = nameOf(claim.sessionId, claim.callKey);
     if (this.#calls.has(name) && this.rules.claimsOnce) return false;
     const { epoch, requestDigest, requestId } = claim;
-    const fresh = { state: "claimed" as const, isRepeatable: false, result: null };
-    this.#calls.set(name, { epoch, requestDigest, requestId, bootId, ...fresh });
+    this.#calls.set(name, { epoch, requestDigest, requestId, bootId, ...begun, result: null });
     return true;
   }
 
