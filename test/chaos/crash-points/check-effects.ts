@@ -6,8 +6,8 @@ const COMPLETED = 1;
 const NOT_RUN = 2;
 
 /**
- * checkEffects holds what each tool really did against what the log says of it: once when it is said to have completed,
- * not at all when it is said not to have run or was never asked for, and at most once when nobody can know. [L4]
+ * checkEffects holds what each tool really did against what the log says of it: once for each call that is said to have
+ * completed, not at all for one that is said not to have run, and at most once for one of which nobody can know. [L4]
  */
 export function checkEffects(
   events: readonly Event[],
@@ -24,12 +24,15 @@ export function checkEffects(
     const asking = events.filter(({ body }) => hasWord(body, word)).map(({ id }) => id);
     const said = asking.map((id) => outcomes.get(id)).filter((outcome) => outcome !== undefined);
     const count = effects(word);
-    assert.ok(said.length <= 1, `${word} was asked for ${said.length} times`);
-    const [outcome] = said;
-    if (outcome === COMPLETED) assert.equal(count, 1, `${word} is said to have completed`);
-    else if (outcome === undefined || outcome === NOT_RUN)
-      assert.equal(count, 0, `${word} is said not to have run`);
-    else assert.ok(count <= 1, `${word} ran ${count} times`);
+    // A model that is told that nobody knows, or that it did not run, may ask once more; of what is done it has the answer.
+    const isDone = said.slice(0, -1).includes(COMPLETED);
+    assert.ok(!isDone, `${word} was asked for ${said.length} times`);
+    const sure = said.filter((outcome) => outcome === COMPLETED).length;
+    const possible = said.filter((outcome) => outcome !== NOT_RUN).length;
+    assert.ok(
+      count >= sure && count <= possible,
+      `${word} ran ${count} times: ${sure} by the log, ${possible} at most`,
+    );
   }
 }
 
