@@ -44,6 +44,7 @@ export const UNREACHED: readonly Unreached[] = [
   { points: "mcp-proxy.pg.list_records*", why: NOBODY },
   { points: "mcp-proxy.pg.audit_session_end.*", why: NOBODY },
   { points: "mcp-proxy.pg.audit_open_requests.*", why: UNSETTLED, isByChance: true },
+  { points: "mcp-proxy.pg.free_call_keys.*", why: UNSETTLED, isByChance: true },
   { points: "mcp-proxy.pg.audit_*", why: TIMER, isByChance: true },
   { points: "sandbox.serve.SandboxService.ListHands.*", why: NOBODY },
   { points: "sandbox.serve.SandboxService.Terminate.*", why: NOBODY },
