@@ -136,9 +136,7 @@ export const APPEND_MANY: Statement = {
 /** Values of APPEND_MANY. */
 export function appendManyValues(appends: readonly Append[]): unknown[] {
   const effects = appends.map(({ events }) => combinedEffect(events));
-  const flat = appends.flatMap(({ events }, index) =>
-    events.map((event, nth) => ({ ord: index + 1, nth: nth + 1, event })),
-  );
+  const events = appends.flatMap((append) => append.events);
   return [
     arrayOf(appends, (append) => append.sessionId),
     arrayOf(appends, (append) => append.scope),
@@ -152,18 +150,28 @@ export function appendManyValues(appends: readonly Append[]): unknown[] {
     effects.map((effect) => effect.stopReason),
     arrayOf(appends, (append) => append.actor.role),
     arrayOf(appends, (append) => append.actor.subject),
-    arrayOf(flat, ({ ord }) => ord),
-    arrayOf(flat, ({ nth }) => nth),
-    arrayOf(flat, ({ event }) => event.id),
-    arrayOf(flat, ({ event }) => event.type),
-    arrayOf(flat, ({ event }) => event.threadId),
-    arrayOf(flat, ({ event }) => event.traceparent),
-    arrayOf(flat, ({ event }) => event.mayIgnore),
-    ...bodies(flat.map(({ event }) => event)),
+    ...places(appends),
+    arrayOf(events, (event) => event.id),
+    arrayOf(events, (event) => event.type),
+    arrayOf(events, (event) => event.threadId),
+    arrayOf(events, (event) => event.traceparent),
+    arrayOf(events, (event) => event.mayIgnore),
+    ...bodies(events),
     arrayOf(effects, (effect) => effect.listCost),
     arrayOf(effects, (effect) => effect.isBudgetPaused),
-    arrayOf(appends, ({ events }) => bringsInput(events)),
+    arrayOf(appends, (append) => bringsInput(append.events)),
   ];
+}
+
+// Of each event the number of its append, and its own in there.
+function places(appends: readonly Append[]): [string, string] {
+  let ords = "";
+  let nths = "";
+  for (const [index, { events }] of appends.entries()) {
+    ords += `,${index + 1}`.repeat(events.length);
+    for (let nth = 1; nth <= events.length; nth++) nths += `,${nth}`;
+  }
+  return [`{${ords.slice(1)}}`, `{${nths.slice(1)}}`];
 }
 
 type Element = string | number | bigint | boolean | null;
@@ -173,11 +181,18 @@ const PLAIN = /^[\w.:/-]*$/;
 // An array as PostgreSQL reads it; the driver makes the same of one, slowly, and gets what has something to escape.
 function arrayOf<T>(items: readonly T[], of: (item: T) => Element): unknown {
   let text = "";
+  // What neighbours have in common, as most do, is looked at once.
+  let last: Element | undefined;
+  let lastText = "";
   for (const item of items) {
     const element = of(item);
-    if (typeof element !== "string") text += `,${element === null ? "NULL" : element}`;
-    else if (PLAIN.test(element)) text += `,"${element}"`;
-    else return items.map(of);
+    if (element !== last) {
+      if (typeof element !== "string") lastText = `,${element === null ? "NULL" : element}`;
+      else if (PLAIN.test(element)) lastText = `,"${element}"`;
+      else return items.map(of);
+      last = element;
+    }
+    text += lastText;
   }
   return `{${text.slice(1)}}`;
 }
@@ -185,14 +200,16 @@ function arrayOf<T>(items: readonly T[], of: (item: T) => Element): unknown {
 // Bodies and digests travel as one value each, in binary: an array of bytea would go as hexadecimal text.
 function bodies(events: readonly NewEvent[]): unknown[] {
   let next = 1;
-  const starts = events.map(({ body }) => {
-    const start = next;
+  let starts = "";
+  let sizes = "";
+  for (const { body } of events) {
+    starts += `,${next}`;
+    sizes += `,${body.length}`;
     next += body.length;
-    return start;
-  });
+  }
   return [
-    arrayOf(starts, (start) => start),
-    arrayOf(events, ({ body }) => body.length),
+    `{${starts.slice(1)}}`,
+    `{${sizes.slice(1)}}`,
     Buffer.concat(events.map(({ body }) => body)),
     Buffer.concat(events.map(({ digest }) => digest)),
   ];

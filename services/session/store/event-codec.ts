@@ -1,55 +1,77 @@
 import { hash } from "node:crypto";
-import { BinaryWriter } from "@bufbuild/protobuf/wire";
+import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import { newId } from "../../common/ids/new-id.ts";
 import { ModelUsage } from "../../gen/ganglion/types/v1/content.ts";
 import { Event, StopReason } from "../../gen/ganglion/types/v1/event.ts";
 import type { Append, NewEvent, RowEffect } from "../domain/append.ts";
+import { DIGEST_BYTES } from "../domain/payload-rules.ts";
 import { type Effect, effectOf } from "../domain/row-effect.ts";
 import type { Fresh } from "./append-store.ts";
 import type { Row } from "./database.ts";
 import { toTimestamp } from "./pg-time.ts";
 
-const EMPTY = Event.fromPartial({});
 // One for all: a writer keeps its buffer, and a new one grows by copying.
 const writer = new BinaryWriter();
-// Where head and body of an event lie side by side to be digested.
-const scratch = Buffer.allocUnsafeSlow(64 << 10);
+// An event of which nothing but its body is encoded.
+const bare = Event.fromPartial({});
+// Events of one call mostly begin their digests alike.
+let lastHead = { text: "", bytes: Buffer.alloc(0) };
+
+/** encodeNewEvent makes of one event what encodeNewEvents makes of several. */
+export function encodeNewEvent(event: Event, type: string): NewEvent {
+  return encodeNewEvents([event], [type])[0] as NewEvent;
+}
 
 /**
- * encodeNewEvent makes of an event what is stored: its body alone, encoded, and a digest over all that the
- * appender chose. The traceparent is not part of it: a retry of the same event may come from another span.
+ * encodeNewEvents makes of events, whose types stand beside them, what is stored: of each its body alone, encoded, and a
+ * digest over all that the appender chose. The traceparent is not part of it: a retry of the same event may come from
+ * another span.
  */
-export function encodeNewEvent(event: Event, type: string): NewEvent {
-  const body = encodeBody(event.body);
-  return {
+export function encodeNewEvents(events: readonly Event[], types: readonly string[]): NewEvent[] {
+  const heads = events.map((event, index) => digestHead(event, types[index] ?? ""));
+  const records = new BinaryReader(encodeRecords(events, heads));
+  const bodies: Uint8Array[] = [];
+  let digests = "";
+  for (const head of heads) {
+    const record = records.bytes();
+    bodies.push(record.subarray(head.length));
+    // As text it comes faster than as a buffer that the hash makes.
+    digests += hash("sha256", record, "binary");
+  }
+  const allDigests = Buffer.from(digests, "binary");
+  return events.map((event, index) => ({
     id: event.id || newId("sevt"),
-    type,
+    type: types[index] ?? "",
     threadId: event.threadId,
     traceparent: event.traceparent,
     mayIgnore: event.mayIgnore,
-    body,
-    digest: digestOf(`${type}\n${event.threadId}\n${event.mayIgnore}\n`, body),
+    body: bodies[index] as Uint8Array,
+    digest: allDigests.subarray(index * DIGEST_BYTES, (index + 1) * DIGEST_BYTES),
     effect: encodeEffect(effectOf(event.body)),
-  };
+  }));
 }
 
-function digestOf(head: string, body: Uint8Array): Uint8Array {
-  const headBytes = Buffer.byteLength(head);
-  const size = headBytes + body.length;
-  const whole = size <= scratch.length ? scratch.subarray(0, size) : Buffer.allocUnsafe(size);
-  whole.write(head);
-  whole.set(body, headBytes);
-  // As text it comes faster than as a buffer that the hash makes.
-  return Buffer.from(hash("sha256", whole, "binary"), "binary");
+function digestHead({ threadId, mayIgnore }: Event, type: string): Uint8Array {
+  const text = `${type}\n${threadId}\n${mayIgnore}\n`;
+  if (text !== lastHead.text) lastHead = { text, bytes: Buffer.from(text) };
+  return lastHead.bytes;
 }
 
-function encodeBody(body: Event["body"]): Uint8Array {
+// One piece of memory for all: of each event its length, then head and body side by side, as they are digested.
+function encodeRecords(events: readonly Event[], heads: readonly Uint8Array[]): Uint8Array {
   try {
-    return Event.encode({ ...EMPTY, body }, writer).finish();
+    for (const [index, { body }] of events.entries()) {
+      bare.body = body;
+      writer.fork().raw(heads[index] as Uint8Array);
+      Event.encode(bare, writer).join();
+    }
+    return writer.finish();
   } catch (error) {
-    // What was written of this one must not begin the next.
+    // What was written of these must not begin the next.
     writer.finish();
     throw error;
+  } finally {
+    bare.body = undefined;
   }
 }
 

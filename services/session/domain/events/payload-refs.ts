@@ -20,38 +20,45 @@ const CLIENT_KINDS: Readonly<Record<string, readonly string[]>> = {
 /** payloadRefs finds every reference to content that the events hold, wherever a body has one. */
 export function payloadRefs(path: string, events: readonly Event[]): FoundRef[] {
   const found: FoundRef[] = [];
-  events.forEach(({ body }, index) => {
-    if (!body) return;
+  for (const [index, { body }] of events.entries()) {
+    if (!body) continue;
     const kinds = CLIENT_KINDS[body.$case] ?? null;
-    visit(`${path}[${index}]`, body.value, (at, ref, block) => found.push({ path: at, ref, block, kinds }));
-  });
+    visit(body.value, (at, ref, block) => found.push({ path: `${path}[${index}]${at}`, ref, block, kinds }));
+  }
   return found;
 }
 
 type Visitor = (path: string, ref: PayloadRef, block: ContentBlock | undefined) => void;
 
-// By shape and not by type of event: a type that is added later cannot be forgotten here.
-function visit(path: string, value: unknown, onRef: Visitor): void {
-  if (typeof value !== "object" || value === null || value instanceof Uint8Array) return;
+// By shape and not by type of event: a type that is added later cannot be forgotten here. Paths are put together on the
+// way back from what was found: every append comes by here, and few hold a reference.
+function visit(value: object, onRef: Visitor): void {
+  if (value instanceof Uint8Array) return;
   if (Array.isArray(value)) {
-    value.forEach((item, index) => {
-      if (typeof item === "object") visit(`${path}[${index}]`, item, onRef);
-    });
+    for (const [index, item] of value.entries()) {
+      if (isObject(item)) visit(item, (at, ref, block) => onRef(`[${index}]${at}`, ref, block));
+    }
     return;
   }
   if (isRef(value)) {
-    onRef(path, value, undefined);
+    onRef("", value, undefined);
     return;
   }
   const { data } = value as Partial<ContentBlock>;
   if (data?.$case === "payload") {
-    onRef(path, data.value, value as ContentBlock);
+    onRef("", data.value, value as ContentBlock);
     return;
   }
   for (const name of Object.keys(value)) {
     const item = value[name as keyof typeof value] as unknown;
-    if (typeof item === "object" && name !== "_unknownFields") visit(`${path}.${name}`, item, onRef);
+    if (isObject(item) && name !== "_unknownFields") {
+      visit(item, (at, ref, block) => onRef(`.${name}${at}`, ref, block));
+    }
   }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }
 
 function isRef(value: object): value is PayloadRef {

@@ -17,7 +17,7 @@ import {
   MAX_EVENTS,
 } from "../../domain/events/check-events.ts";
 import { type EventRules, typeForEmitter } from "../../domain/events/event-rules.ts";
-import { encodeNewEvent } from "../../store/event-codec.ts";
+import { encodeNewEvents } from "../../store/event-codec.ts";
 import { toTimestamp } from "../../store/pg-time.ts";
 import { actorOf, callerOf } from "../caller-of.ts";
 import { checkId } from "../check-request.ts";
@@ -84,7 +84,7 @@ export function parseEvents(
   const types = events.map(({ body }) => (body ? typeForEmitter(rules, caller.role, body) : ""));
   checkBodies(violations, rules, path, events);
   violations.throwIfAny();
-  const fresh = events.map((event, index) => encodeNewEvent(event, types[index] ?? ""));
+  const fresh = encodeNewEvents(events, types);
   const sizes = fresh.map(encodedBytes);
   if (sizes.some((bytes) => bytes > MAX_EVENT_BYTES)) throw tooLarge("an event", MAX_EVENT_BYTES);
   const total = sizes.reduce((sum, bytes) => sum + bytes, 0);
