@@ -4,6 +4,22 @@ import type { MethodDefinition } from "./handlers.ts";
 /** Largest message either way. Larger payloads are chunked or paged by the contract. */
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 
+/**
+ * A request on its way from the transport to its handler. The transport keeps what it was given to the end of the call;
+ * the handler may be done with the request long before.
+ */
+class Received {
+  #request: unknown;
+  constructor(request: unknown) {
+    this.#request = request;
+  }
+  take(): unknown {
+    const request = this.#request;
+    this.#request = undefined;
+    return request;
+  }
+}
+
 /** A request that could not be decoded. It reaches the wrapper, which answers properly; grpc-js would say INTERNAL. */
 class Undecodable {
   readonly cause: unknown;
@@ -12,25 +28,25 @@ class Undecodable {
   }
 }
 
-/** Decoder given to grpc-js: never throws. */
+/** Decoder given to grpc-js: never throws. What it gives is for takeRequest. */
 export function safeDecoder(method: MethodDefinition<unknown, unknown>): (bytes: Buffer) => unknown {
   return (bytes) => {
     try {
-      return method.requestDeserialize(bytes);
+      return new Received(method.requestDeserialize(bytes));
     } catch (cause) {
       return new Undecodable(cause);
     }
   };
 }
 
-/** The decoded request, or INVALID_ARGUMENT. */
-export function decoded(request: unknown): unknown {
-  if (!(request instanceof Undecodable)) return request;
+/** Takes the decoded request from what came, which is empty afterwards, or throws INVALID_ARGUMENT. */
+export function takeRequest(came: unknown): unknown {
+  if (came instanceof Received) return came.take();
   throw new GanglionError({
     code: "INVALID_ARGUMENT",
     reason: "MALFORMED_REQUEST",
     message: "the request is not a valid message of its type",
-    cause: request.cause,
+    cause: came instanceof Undecodable ? came.cause : undefined,
   });
 }
 

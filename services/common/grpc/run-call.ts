@@ -4,7 +4,7 @@ import { ActiveCall } from "./active-call.ts";
 import type { CallContext } from "./call-context.ts";
 import type { MethodContract } from "./contracts.ts";
 import type { AnyHandler, MethodDefinition, StreamOptions } from "./handlers.ts";
-import { decoded, encodeResponse } from "./message-codec.ts";
+import { encodeResponse, takeRequest } from "./message-codec.ts";
 import { http2StreamOf } from "./peer-identity.ts";
 import type { ServerState } from "./server-state.ts";
 import { StreamWriter } from "./stream-writer.ts";
@@ -31,7 +31,7 @@ export function transportHandler(
   switch (run.kind) {
     case "unary":
       return answerOnce(state, contract, method, (call, ctx) =>
-        run.run(noteSession(decoded(call.request), ctx), ctx),
+        run.run(noteSession(takeRequest(call.request), ctx), ctx),
       );
     case "client_stream":
       return answerOnce(
@@ -42,7 +42,7 @@ export function transportHandler(
       );
     case "server_stream":
       return answerStream(state, contract, method, run.options, (call, ctx) =>
-        run.run(noteSession(decoded(call.request), ctx), ctx),
+        run.run(noteSession(takeRequest(call.request), ctx), ctx),
       );
     case "bidi":
       return answerStream(state, contract, method, run.options, (call, ctx, active) =>
@@ -153,7 +153,7 @@ async function* requestsOf(call: TransportCall, active: ActiveCall): AsyncGenera
     for (;;) {
       const next = await active.race(requests.next());
       if (next.done) return;
-      yield decoded(next.value);
+      yield takeRequest(next.value);
     }
   } finally {
     requests.return?.().catch(() => {});

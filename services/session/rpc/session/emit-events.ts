@@ -26,21 +26,30 @@ import { checkPayloads } from "./check-payloads.ts";
 
 /** Appends events. */
 export const emitEvents = (deps: Deps) =>
-  unary<EmitEventsRequest, EmitEventsResponse>(async (request, ctx) => {
-    const append = parseEmitEvents(request, ctx, deps.rules);
-    await checkPayloads(deps.payloads, append, request.events, ctx.signal);
-    const done = await deps.log.append(append, ctx.signal);
-    ctx.note({ position: done.head, events: append.events.length });
-    return {
-      stored: done.stored.map(({ eventId, position, at, isDuplicate }) => ({
-        eventId,
-        position,
-        createTime: toTimestamp(at),
-        isDuplicate,
-      })),
-      headPosition: done.head,
-    };
-  });
+  // In two parts: what waits for its turn to be stored is held once, in the form in which it will be.
+  unary<EmitEventsRequest, EmitEventsResponse>((request, ctx) =>
+    check(deps, request, ctx).then((append) => store(deps, append, ctx)),
+  );
+
+async function check(deps: Deps, request: EmitEventsRequest, ctx: CallContext): Promise<Append> {
+  const append = parseEmitEvents(request, ctx, deps.rules);
+  await checkPayloads(deps.payloads, append, request.events, ctx.signal);
+  return append;
+}
+
+async function store(deps: Deps, append: Append, ctx: CallContext): Promise<EmitEventsResponse> {
+  const done = await deps.log.append(append, ctx.signal);
+  ctx.note({ position: done.head, events: append.events.length });
+  return {
+    stored: done.stored.map(({ eventId, position, at, isDuplicate }) => ({
+      eventId,
+      position,
+      createTime: toTimestamp(at),
+      isDuplicate,
+    })),
+    headPosition: done.head,
+  };
+}
 
 function parseEmitEvents(request: EmitEventsRequest, ctx: CallContext, rules: EventRules): Append {
   const caller = callerOf(ctx);

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import type { MethodDefinition } from "../../../services/common/grpc/handlers.ts";
+import { safeDecoder, takeRequest } from "../../../services/common/grpc/message-codec.ts";
+import {
+  EmitEventsRequest,
+  SessionServiceService,
+} from "../../../services/gen/ganglion/session/v1/session_service.ts";
+
+const { emitEvents } = SessionServiceService;
+const request = (bytes: number) =>
+  EmitEventsRequest.fromPartial({
+    sessionId: "sesn_1",
+    epoch: 7n,
+    events: [
+      { id: "sevt_1", body: { $case: "open", value: { type: "a.b", data: Buffer.alloc(bytes, "é") } } },
+      { id: "sevt_2", body: { $case: "userInterrupt", value: { sessionThreadId: "" } } },
+    ],
+  });
+
+describe("a request that came", () => {
+  const decode = safeDecoder(emitEvents as MethodDefinition<unknown, unknown>);
+  it("is handed on once: what the transport keeps is empty then", () => {
+    const came = decode(emitEvents.requestSerialize(request(300)));
+    assert.deepEqual(takeRequest(came), EmitEventsRequest.decode(emitEvents.requestSerialize(request(300))));
+    assert.equal(takeRequest(came), undefined);
+  });
+  it("is refused when it is none, and when it did not come through the decoder", () => {
+    const malformed = { code: "INVALID_ARGUMENT", reason: "MALFORMED_REQUEST" };
+    assert.throws(() => takeRequest(decode(Buffer.from([0x0a, 0xff]))), malformed);
+    assert.throws(() => takeRequest({ sessionId: "sesn_1" }), malformed);
+  });
+});
