@@ -1,6 +1,7 @@
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import type { ParentCall } from "./call-context.ts";
+import type { EncodedMessage } from "./message-codec.ts";
 
 /** How one call is made. */
 export interface CallOptions {
@@ -25,4 +26,6 @@ export interface ClientOptions {
   keepaliveMs?: number;
   /** Image from which idempotent methods are known; those are retried after UNAVAILABLE. null = never retry. */
   image?: string | null;
+  /** By name of a method its request's generated message, for requests that may be large: it is encoded with less copying. */
+  largeRequests?: Readonly<Record<string, EncodedMessage>>;
 }

@@ -7,6 +7,7 @@ import { channelOptions } from "./channel-options.ts";
 import { callStream, callStreamOnce, callUnary, type Dialer } from "./client-calls.ts";
 import type { CallOptions, ClientOptions } from "./client-options.ts";
 import type { Definition, MethodDefinition } from "./handlers.ts";
+import { type EncodedMessage, encodeMessage } from "./message-codec.ts";
 
 export type { CallOptions, ClientOptions } from "./client-options.ts";
 
@@ -61,8 +62,20 @@ export function createClient<D extends Definition>(
     waitForReady: (timeoutMs: number) => waitForReady(client, expectedService, timeoutMs),
     close: () => client.close(),
   };
-  for (const [name, method] of Object.entries(definition)) methods[name] = bind(dialer, method);
+  for (const name of Object.keys(options.largeRequests ?? {})) {
+    if (!(name in definition)) throw new Error(`there is no method ${name}`);
+  }
+  for (const [name, method] of Object.entries(definition)) {
+    methods[name] = bind(dialer, withEncoder(method, options.largeRequests?.[name]));
+  }
   return methods as MeshClient<D>;
+}
+
+function withEncoder(
+  method: MethodDefinition<unknown, unknown>,
+  request: EncodedMessage | undefined,
+): MethodDefinition<unknown, unknown> {
+  return request ? { ...method, requestSerialize: (message) => encodeMessage(request, message) } : method;
 }
 
 function bind(dialer: Dialer, method: MethodDefinition<unknown, unknown>): unknown {

@@ -1,8 +1,31 @@
+import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { GanglionError } from "../errors/ganglion-error.ts";
 import type { MethodDefinition } from "./handlers.ts";
 
 /** Largest message either way. Larger payloads are chunked or paged by the contract. */
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
+
+// A writer's buffer is not kept when a message made it larger than this.
+const KEPT_BYTES = 1024 * 1024;
+
+/** A generated message, for example EmitEventsRequest. */
+export interface EncodedMessage {
+  // biome-ignore lint/suspicious/noExplicitAny: any message type
+  encode(message: any, writer: BinaryWriter): BinaryWriter;
+}
+
+// One for all messages: it keeps its buffer, and a new one grows by copying.
+let writer = new BinaryWriter();
+
+/** Encodes a message as its method's generated serializer does, with less copying. */
+export function encodeMessage(type: EncodedMessage, message: unknown): Buffer {
+  const own = writer;
+  // Whatever becomes of this message, the next one does not begin with a part of it.
+  writer = new BinaryWriter();
+  const bytes = type.encode(message, own).finish();
+  if (bytes.length <= KEPT_BYTES) writer = own;
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+}
 
 /**
  * A request on its way from the transport to its handler. The transport keeps what it was given to the end of the call;

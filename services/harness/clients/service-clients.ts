@@ -3,7 +3,7 @@ import type { TlsBundle } from "../../common/tls/tls-bundle.ts";
 import { BindingServiceService } from "../../gen/ganglion/mcpproxy/v1/binding_service.ts";
 import { McpProxyServiceService } from "../../gen/ganglion/mcpproxy/v1/mcp_proxy_service.ts";
 import { SandboxServiceService } from "../../gen/ganglion/sandbox/v1/sandbox_service.ts";
-import { SessionServiceService } from "../../gen/ganglion/session/v1/session_service.ts";
+import { EmitEventsRequest, SessionServiceService } from "../../gen/ganglion/session/v1/session_service.ts";
 
 export type SessionClient = MeshClient<typeof SessionServiceService>;
 export type SandboxClient = MeshClient<typeof SandboxServiceService>;
@@ -42,7 +42,10 @@ export function createServiceClients(
     }
     return client;
   };
-  const session = createClient(SessionServiceService, addresses.session, tls, "session", options);
+  const session = createClient(SessionServiceService, addresses.session, tls, "session", {
+    ...options,
+    largeRequests: { emitEvents: EmitEventsRequest },
+  });
   const binding = createClient(BindingServiceService, addresses.proxy, tls, "mcp-proxy", options);
   const mcp = createClient(McpProxyServiceService, addresses.proxy, tls, "mcp-proxy", options);
   return {

@@ -1,7 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { createClient, type MeshClient } from "../../../services/common/grpc/create-client.ts";
 import type { TlsBundle } from "../../../services/common/tls/tls-bundle.ts";
-import { SessionServiceService } from "../../../services/gen/ganglion/session/v1/session_service.ts";
+import {
+  EmitEventsRequest,
+  SessionServiceService,
+} from "../../../services/gen/ganglion/session/v1/session_service.ts";
 import type { CleanUps } from "../report/clean-ups.ts";
 
 const BEATS_PER_LIFE = 3;
@@ -19,7 +22,10 @@ export async function startBenchHarness(
   tls: TlsBundle,
   cleanUps: CleanUps,
 ): Promise<BenchHarness> {
-  const log = createClient(SessionServiceService, sessionAddress, tls, "session");
+  // As a harness makes it.
+  const log = createClient(SessionServiceService, sessionAddress, tls, "session", {
+    largeRequests: { emitEvents: EmitEventsRequest },
+  });
   cleanUps.add(() => log.close());
   await log.waitForReady(20_000);
   const bootId = randomUUID();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import { clientStream, serverStream, unary } from "../../../services/common/grpc/handlers.ts";
+import { EmitEventsRequest } from "../../../services/gen/ganglion/session/v1/session_service.ts";
 import { Fixture, WATCH, watchMessage } from "./fixture.ts";
 
 describe("a handler", () => {
@@ -153,6 +154,28 @@ describe("a handler", () => {
       assert.equal(error.metadata.limit_bytes, "4194304");
       return true;
     });
+  });
+
+  it("is given a large request as its caller made it, and a client names only methods that there are", async () => {
+    const seen: EmitEventsRequest[] = [];
+    const server = await fixture.serve({
+      emitEvents: unary(async (request) => {
+        seen.push(request);
+        return { stored: [], headPosition: 1n };
+      }),
+    });
+    const requests = [1_000_000, 10].map((bytes) =>
+      EmitEventsRequest.fromPartial({
+        sessionId: "sesn_1",
+        events: [{ body: { $case: "open", value: { type: "a.b", data: Buffer.alloc(bytes, "x") } } }],
+      }),
+    );
+    const largeRequests = { emitEvents: EmitEventsRequest };
+    const client = await fixture.client(server.address, "operator", "session", { largeRequests });
+    for (const request of requests) await client.emitEvents(request);
+    assert.deepEqual(seen, requests);
+    const wrong = { largeRequests: { emitEvent: EmitEventsRequest } };
+    await assert.rejects(fixture.client(server.address, "operator", "session", wrong), /emitEvent/);
   });
 
   it("is not run for a request that is not of its type, which is INVALID_ARGUMENT", async () => {
