@@ -1,3 +1,4 @@
+import type { Readable } from "node:stream";
 import { Agent, buildConnector, type Dispatcher, request } from "undici";
 import { expectService } from "./check-server.ts";
 import type { TlsBundle } from "./tls-bundle.ts";
@@ -11,7 +12,7 @@ export interface MeshFetch {
 
 /**
  * Makes a fetch that dials with the bundle's newest certificate and accepts `expectedService`
- * only. It knows what SDKs ask of one: an address, a method, headers, a body in memory, a signal. A whole fetch takes twice
+ * only. It knows what SDKs ask of one: an address, a method, headers, a body in memory or as it comes, a signal. A whole fetch takes twice
  * the time until the request is on its way.
  */
 export function createMeshFetch(
@@ -52,7 +53,8 @@ export function createMeshFetch(
       dispatcher: agent,
       method: method as Dispatcher.HttpMethod,
       headers: Object.fromEntries(new Headers(headers)),
-      ...(body ? { body: body as string | Uint8Array } : {}),
+      // Whatever can be gone through is sent piece by piece, as it comes.
+      ...(body ? { body: body as string | Uint8Array | Readable } : {}),
       ...(signal ? { signal } : {}),
     });
     return toResponse(answer);

@@ -1,7 +1,13 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import { PART } from "../domain/proto-values.ts";
 import type { NewEvent } from "../ports/event-log.ts";
-import { type Answer, type AnswerListener, ModelError, type ModelErrorInit } from "../ports/model.ts";
+import {
+  type Answer,
+  type AnswerListener,
+  ModelError,
+  type ModelErrorInit,
+  type OpenedRequest,
+} from "../ports/model.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { LeaseLost, saysLeaseIsLost } from "./lease-lost.ts";
 import { newEvent } from "./new-events.ts";
@@ -14,6 +20,8 @@ export interface Asking {
   spanId: string;
   attempt: number;
   listener: AnswerListener;
+  /** The request itself, where it is at the door already but for its end. */
+  opened?: OpenedRequest | undefined;
   /** Told when no answer came. */
   onFailure?: () => void;
 }
@@ -34,13 +42,14 @@ export async function askModel(ctx: DriveContext, body: Buffer, asking: Asking):
   const durationMs = (): bigint => BigInt(Math.round(performance.now() - startedAt));
   try {
     const token = await sessionToken(ctx, signal);
-    const { listener } = asking;
+    const { listener, opened } = asking;
     const answer = await ctx.ports.model.ask({
       body,
       token,
       listener,
       signal,
       traceparent: ctx.traceparent,
+      opened,
     });
     return { answer, durationMs };
   } catch (error) {
@@ -49,6 +58,7 @@ export async function askModel(ctx: DriveContext, body: Buffer, asking: Asking):
     await noteModelFailure(ctx, asking.spanId, asking.attempt, asModelError(error), durationMs());
     return undefined;
   } finally {
+    asking.opened?.cancel();
     dispose();
   }
 }

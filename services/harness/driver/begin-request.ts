@@ -4,6 +4,16 @@ import type { NewEvent } from "../ports/event-log.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { newEvent, statusRunning } from "./new-events.ts";
 
+/**
+ * Brings a request to the door but for its end, for the time in which its span is appended: only what is durable is sent.
+ * Cancel it when the span was not appended. Undefined where there is no token yet.
+ */
+export function openRequest({ ports, token, traceparent }: DriveContext, body: Buffer) {
+  return token.known === undefined
+    ? undefined
+    : ports.model.open?.({ body, token: token.known, traceparent });
+}
+
 /** Makes a request's span durable before it is sent. */
 export async function beginRequest(ctx: DriveContext, span: NewEvent): Promise<void> {
   await ctx.log.append(openingOf(ctx.log.state, span), ctx.traceparent);

@@ -4,10 +4,10 @@ import { contextOf } from "../domain/context/context-of.ts";
 import { keepsPromise } from "../domain/context/keeps-promise.ts";
 import { FAILURES } from "../domain/failures.ts";
 import type { Projection } from "../domain/project-request.ts";
-import { type AnswerListener, ModelError } from "../ports/model.ts";
+import { type AnswerListener, ModelError, type OpenedRequest } from "../ports/model.ts";
 import { answerEvents, previewType } from "./answer-events.ts";
 import { askModel, spanEnd } from "./ask-model.ts";
-import { beginRequest, recordStrategy } from "./begin-request.ts";
+import { beginRequest, openRequest, recordStrategy } from "./begin-request.ts";
 import { buildRequest } from "./build-request.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { failTurn } from "./fail-turn.ts";
@@ -41,8 +41,16 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
     }
   }
   const prepared = prepareRequest(log.state, request, attempt);
-  await beginRequest(ctx, prepared.span);
-  await sendRequest(ctx, prepared);
+  const begun = beginRequest(ctx, prepared.span);
+  const opened = openRequest(ctx, prepared.body);
+  let isDurable = false;
+  try {
+    await begun;
+    isDurable = true;
+  } finally {
+    if (!isDurable) opened?.cancel();
+  }
+  await sendRequest(ctx, prepared, opened);
 }
 
 /**
@@ -50,7 +58,11 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
  * append, or a failure and, where trying again may help, the wait before the next attempt (B018 to B020). Nothing of an
  * answer that was cut counts (B016).
  */
-export async function sendRequest(ctx: DriveContext, prepared: PreparedRequest): Promise<void> {
+export async function sendRequest(
+  ctx: DriveContext,
+  prepared: PreparedRequest,
+  opened?: OpenedRequest,
+): Promise<void> {
   const { span, body, attempt, catalog } = prepared;
   const ids = new Map<number, string>();
   const shown = new Set<string>();
@@ -58,6 +70,7 @@ export async function sendRequest(ctx: DriveContext, prepared: PreparedRequest):
     spanId: span.id,
     attempt,
     listener: previewListener(ctx, ids, shown),
+    opened,
     onFailure: () => {
       for (const id of shown) ctx.previews.discard(id);
     },

@@ -11,6 +11,7 @@ export class TokenKeeper {
   readonly #lease: HeldLease;
   readonly #signal: AbortSignal;
   #pending: Promise<string> | undefined;
+  #known: string | undefined;
 
   constructor(tokens: Tokens, lease: HeldLease, signal: AbortSignal) {
     this.#tokens = tokens;
@@ -23,12 +24,23 @@ export class TokenKeeper {
     this.get().catch(() => {});
   }
 
+  /** The token, where it is here already. */
+  get known(): string | undefined {
+    return this.#known;
+  }
+
   get(): Promise<string> {
-    const pending = this.#pending ?? this.#tokens.issue(this.#lease, this.#signal);
+    if (this.#pending !== undefined) return this.#pending;
+    const pending = this.#tokens.issue(this.#lease, this.#signal);
     this.#pending = pending;
-    pending.catch(() => {
-      if (this.#pending === pending) this.#pending = undefined;
-    });
+    pending.then(
+      (token) => {
+        if (this.#pending === pending) this.#known = token;
+      },
+      () => {
+        if (this.#pending === pending) this.#pending = undefined;
+      },
+    );
     return pending;
   }
 
@@ -42,5 +54,6 @@ export class TokenKeeper {
 
   forget(): void {
     this.#pending = undefined;
+    this.#known = undefined;
   }
 }

@@ -2,6 +2,7 @@ import { Anthropic, APIConnectionError, APIError, APIUserAbortError } from "@ant
 import { crashPoint } from "../../common/crash/crash-point.ts";
 import { PART } from "../domain/proto-values.ts";
 import { type Model, ModelError } from "../ports/model.ts";
+import { HeldRequest } from "./held-request.ts";
 import { modelErrorOf } from "./model-error.ts";
 import { type AnswerProgress, cut, readAnswer } from "./read-answer.ts";
 import { readSse } from "./read-sse.ts";
@@ -12,6 +13,14 @@ export interface AnthropicModelOptions {
   baseUrl: string;
   /** fetch over the mesh's TLS, to the proxy and nobody else. */
   fetch: typeof globalThis.fetch;
+}
+
+interface Posted {
+  token: string;
+  traceparent: string | undefined;
+  signal: AbortSignal;
+  /** Further headers. */
+  more: Record<string, string>;
 }
 
 /**
@@ -31,29 +40,40 @@ export function createAnthropicModel({ baseUrl, fetch }: AnthropicModelOptions):
     logLevel: "off",
     fetch,
   });
+  const post = (
+    body: Buffer | ReadableStream<Uint8Array>,
+    { token, traceparent, signal, more }: Posted,
+  ): Promise<Response> =>
+    client
+      .post("/v1/messages", {
+        body,
+        headers: {
+          authorization: `Bearer ${token}`,
+          "content-type": "application/json",
+          accept: "text/event-stream",
+          ...more,
+          ...(traceparent ? { traceparent } : {}),
+        },
+        stream: true,
+        timeout: 600_000,
+        signal,
+      })
+      .asResponse();
   return {
-    async ask({ body, token, listener, signal, traceparent }) {
+    open({ body, token, traceparent }) {
+      const more = { ...betasOf(body), "content-length": String(body.length) };
+      return new HeldRequest(body, (held, signal) => post(held, { token, traceparent, signal, more }));
+    },
+
+    async ask({ body, token, listener, signal, traceparent, opened }) {
       const startedAt = performance.now();
       const elapsedMs = () => Math.round(performance.now() - startedAt);
       const progress: AnswerProgress = { usage: undefined, firstTokenMs: undefined };
       let upstream = "";
       try {
         crashPoint("model.send");
-        const response = await client
-          .post("/v1/messages", {
-            body,
-            headers: {
-              authorization: `Bearer ${token}`,
-              "content-type": "application/json",
-              accept: "text/event-stream",
-              ...(wantsFastMode(body) ? { "anthropic-beta": "fast-mode-2026-02-01" } : {}),
-              ...(traceparent ? { traceparent } : {}),
-            },
-            stream: true,
-            timeout: 600_000,
-            signal,
-          })
-          .asResponse();
+        const begun = opened instanceof HeldRequest ? opened.complete(signal) : undefined;
+        const response = await (begun ?? post(body, { token, traceparent, signal, more: betasOf(body) }));
         crashPoint("model.receive");
         upstream = response.headers.get("ganglion-model-upstream") ?? "";
         if (!response.body) throw cut();
@@ -100,7 +120,8 @@ function unreachable(cause: unknown): ModelError {
   });
 }
 
-function wantsFastMode(body: Buffer): boolean {
+function betasOf(body: Buffer): Record<string, string> {
   // The projection puts it before anything a user wrote.
-  return body.subarray(0, 512).includes('"speed":"fast"');
+  const wantsFastMode = body.subarray(0, 512).includes('"speed":"fast"');
+  return wantsFastMode ? { "anthropic-beta": "fast-mode-2026-02-01" } : {};
 }

@@ -32,15 +32,27 @@ export interface AnswerListener {
   onText(index: number, text: string): void;
 }
 
+/** A request that is under way to the door but for its end. Nobody is asked before ask() sends that. */
+export interface OpenedRequest {
+  /** Gives it up: the door never has a request. Does nothing once it was sent. */
+  cancel(): void;
+}
+
 /** The model's API, behind the credential proxy. */
 export interface Model {
-  /** Asks once: no retries, no waiting (M17, M18). Throws ModelError. */
+  /**
+   * Brings a request to the door but for its end, while the log is still asked to take its span: the door can look its
+   * token up meanwhile. Never rejects; a model without it is asked all the same.
+   */
+  open?(request: { body: Buffer; token: string; traceparent?: string }): OpenedRequest;
+  /** Asks once: no retries, no waiting (M17, M18). Throws ModelError. What was opened before must be the same request. */
   ask(request: {
     body: Buffer;
     token: string;
     listener: AnswerListener;
     signal: AbortSignal;
     traceparent?: string;
+    opened?: OpenedRequest | undefined;
   }): Promise<Answer>;
 }
 

@@ -6,8 +6,10 @@ import type { Tracing } from "../../common/telemetry/tracing.ts";
 import { chooseModel, type ModelUpstream } from "../domain/choose-model.ts";
 import { judgeModelRequest, type ModelRequest } from "../domain/judge-model-request.ts";
 import type { LiveSessions } from "../domain/live-sessions.ts";
+import { lookEarly } from "../domain/look-early.ts";
 import { openPassage, type Passage, type PassageDeps } from "../domain/passage.ts";
 import { proxyError } from "../domain/proxy-error.ts";
+import { hashSessionToken } from "../domain/session-token.ts";
 import { exchange } from "../upstream/exchange.ts";
 import { explainFailure } from "../upstream/explain-failure.ts";
 import type { UpstreamPools } from "../upstream/pools.ts";
@@ -64,10 +66,21 @@ async function serve(
   let head: DoorRequest | undefined;
   let body: Buffer = Buffer.alloc(0);
   let problem: unknown;
+  let { access } = deps;
+  const lookup = {
+    kinds: ["model_api_key" as const],
+    urls: deps.upstreams.map(({ destination }) => destination.url),
+    mcpServerName: "",
+  };
   try {
     head = readHead(request, deps.hosts);
+    const tokenHash = hashSessionToken(head.token);
+    // A harness brings a request here before it may send it, and its end only then.
+    if (tokenHash) access = lookEarly(access, { ...lookup, tokenHash });
     body = await readBody(request);
   } catch (error) {
+    // It was given up before it was one: nothing was asked, and nobody waits.
+    if (request.errored) return;
     // Denied all the same by the one who writes the decision, so that the log has it.
     problem = error;
   }
@@ -86,16 +99,13 @@ async function serve(
   let upstream: ModelUpstream | undefined;
   let passage: Passage;
   try {
-    passage = await openPassage(deps, {
+    const passageDeps = { ...deps, access };
+    passage = await openPassage(passageDeps, {
       token: head ? head.token : bearerOf(request),
       caller: peer.uri,
       operation: "model",
       target: `${request.method} ${(request.url ?? "").split("?")[0]}`,
-      lookup: {
-        kinds: ["model_api_key"],
-        urls: deps.upstreams.map(({ destination }) => destination.url),
-        mcpServerName: "",
-      },
+      lookup,
       choose: (access, ask) => {
         if (problem) throw problem;
         const verdict = judge();

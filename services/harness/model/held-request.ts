@@ -1,0 +1,67 @@
+import type { OpenedRequest } from "../ports/model.ts";
+
+/** Sends a request with that body; resolves with the head of its answer. */
+export type Send = (body: ReadableStream<Uint8Array>, signal: AbortSignal) => Promise<Response>;
+
+/** Held for longer, a request is made anew: the door gives up those that never end. */
+const HOLD_MS = 5000;
+
+/**
+ * A request whose last byte is held back. HTTP says how long a body is, so that the other end has no request before that
+ * byte, and none at all when the connection ends without it.
+ */
+export class HeldRequest implements OpenedRequest {
+  readonly #abort = new AbortController();
+  readonly #heldSince = performance.now();
+  readonly #last: Uint8Array;
+  readonly #answer: Promise<Response>;
+  #body: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #isOver = false;
+  #isSent = false;
+
+  constructor(body: Uint8Array, send: Send) {
+    this.#last = body.subarray(-1);
+    const held = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        this.#body = controller;
+        if (body.length > 1) controller.enqueue(body.subarray(0, -1));
+      },
+    });
+    const { signal } = this.#abort;
+    // In the next turn of the event loop: what the log is asked in this one must not wait for it.
+    this.#answer = new Promise((resolve, reject) => {
+      setImmediate(() => (signal.aborted ? reject(signal.reason) : resolve(send(held, signal))));
+    });
+    // Before its end it cannot have been answered well.
+    const over = (): void => {
+      this.#isOver = true;
+    };
+    this.#answer.then(over, over);
+  }
+
+  /**
+   * Sends the end. Undefined when nobody was asked and nobody will be: it was held too long, the other end gave it up, or
+   * the signal has fired, which ends the answer too.
+   */
+  complete(signal: AbortSignal): Promise<Response> | undefined {
+    const isLate = performance.now() - this.#heldSince > HOLD_MS;
+    if (this.#isOver || this.#isSent || isLate || signal.aborted) {
+      this.cancel();
+      return undefined;
+    }
+    this.#isSent = true;
+    signal.addEventListener("abort", () => this.#abort.abort(signal.reason), { once: true });
+    this.#body?.enqueue(this.#last);
+    this.#body?.close();
+    return this.#answer;
+  }
+
+  cancel(): void {
+    if (this.#isSent) return;
+    this.#isSent = true;
+    const reason = new Error("the request was given up");
+    this.#abort.abort(reason);
+    // Whoever reads the body waits for its end otherwise.
+    this.#body?.error(reason);
+  }
+}

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { createAnthropicModel } from "../../../services/harness/model/anthropic-model.ts";
+import type { Model } from "../../../services/harness/ports/model.ts";
+import { HELLO, MODEL, ModelStage } from "./model-stage.ts";
+import { briefly } from "./proxy-kit.ts";
+
+const LISTENER = { onBlockStart: () => {}, onText: () => {} };
+
+describe("requests that come to the model door before they may be sent", () => {
+  let stage: ModelStage;
+  let harness: Model;
+  let count = 0;
+
+  before(async function () {
+    this.timeout(60_000);
+    stage = await ModelStage.start();
+    const { fetch } = await stage.kit.door();
+    harness = createAnthropicModel({ baseUrl: `https://${stage.kit.doorAddress()}`, fetch });
+  });
+  after(() => stage?.stop());
+
+  /** A request that is at the door but for its end, and whose token the door has looked up. */
+  const open = async () => {
+    const { kit } = stage;
+    const session = await kit.bound({ models: [MODEL] });
+    count += 1;
+    const traceId = count.toString(16).padStart(32, "0");
+    const request = {
+      body: Buffer.from(JSON.stringify({ ...HELLO, stream: true })),
+      token: session.token,
+      traceparent: `00-${traceId}-b7ad6b7169203331-01`,
+    };
+    const [{ now }] = (await kit.sql("ganglion_owner", "SELECT clock_timestamp()::text AS now")) as [
+      { now: string },
+    ];
+    const opened = harness.open?.(request);
+    const lookedUp =
+      "SELECT FROM pg_stat_activity WHERE usename = 'ganglion_proxy' AND query LIKE '%SELECT t.token_id, t.session_id%' AND state = 'idle' AND query_start > $1::timestamptz";
+    for (let found = 0; found === 0; ) found = (await kit.sql("ganglion_proxy", lookedUp, [now])).length;
+    return { session, request: { ...request, listener: LISTENER, opened }, opened, traceId };
+  };
+  const asked = async () =>
+    (await stage.model.journal.entries()).filter(({ kind }) => kind === "request").length;
+  const send = (request: Omit<Parameters<Model["ask"]>[0], "signal">) =>
+    harness.ask({ ...request, signal: new AbortController().signal });
+
+  it("are sent with what was looked up meanwhile, and recorded like any other [L6]", async () => {
+    const { session, request } = await open();
+    assert.deepEqual(await stage.kit.records(session.sessionId), []);
+    assert.equal((await send(request)).stopReason, "end_turn");
+    const records = await stage.kit.records(session.sessionId);
+    assert.deepEqual(briefly(records), ["decision allow", "dispatch", "outcome ok"]);
+  });
+
+  it("leave nothing when they are given up: no record, and nothing at the model", async () => {
+    const before = await asked();
+    const { session, opened, traceId } = await open();
+    opened?.cancel();
+    const line = await stage.kit.service.line(({ trace_id: id }) => id === traceId);
+    assert.deepEqual([line.msg, line.status, line.is_complete], ["model request", 0, false]);
+    assert.deepEqual(await stage.kit.records(session.sessionId), []);
+    assert.equal(await asked(), before);
+    assert.deepEqual(
+      stage.kit.service.lines().filter(({ level }) => level === "error"),
+      [],
+    );
+  });
+
+  it("are refused when the session's epoch is over before their end, whatever was looked up [L7]", async () => {
+    const before = await asked();
+    const { session, request } = await open();
+    await stage.kit.raiseFence(session.sessionId, 2n, false);
+    await assert.rejects(send(request));
+    const [denial, ...more] = await stage.kit.records(session.sessionId);
+    assert.deepEqual([denial?.reason, more], ["TOKEN_STALE_EPOCH", []]);
+    assert.equal(await asked(), before);
+  });
+});
