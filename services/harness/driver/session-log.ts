@@ -19,6 +19,8 @@ export class SessionLog {
   /** Events that came before their predecessors, by position. */
   readonly #early = new Map<bigint, Event>();
   readonly #listeners = new Set<() => void>();
+  /** Called when an event of that id is folded. */
+  readonly #awaited = new Map<string, () => void>();
   #lost: LeaseLost | undefined;
 
   constructor(port: EventLog, lease: HeldLease, signal: AbortSignal) {
@@ -88,7 +90,7 @@ export class SessionLog {
 
   async #append(events: readonly NewEvent[], traceparent?: string, expectedPosition?: bigint): Promise<void> {
     if (this.#lost) throw this.#lost;
-    const stored = await this.#port
+    const answered = this.#port
       .append(this.lease, events, {
         signal: this.#signal,
         ...(traceparent === undefined ? {} : { traceparent }),
@@ -97,10 +99,15 @@ export class SessionLog {
       .catch((error: unknown) => {
         throw saysLeaseIsLost(error) ? new LeaseLost("the log refused the epoch", { cause: error }) : error;
       });
+    // What the watch brings is in the log as well, and it may be here first.
+    const last = events.at(-1)?.id ?? "";
+    const seen = new Promise<undefined>((resolve) => this.#awaited.set(last, () => resolve(undefined)));
+    const stored = await Promise.race([answered, seen]).finally(() => this.#awaited.delete(last));
+    if (!stored) return void answered.catch(() => {});
     for (const event of stored) this.#take(event);
     // Somebody appended in between and the watch has not brought it yet.
-    const last = stored.at(-1);
-    if (last && this.state.position < last.position) await this.#catchUp();
+    const end = stored.at(-1);
+    if (end && this.state.position < end.position) await this.#catchUp();
   }
 
   async #catchUp(): Promise<void> {
@@ -121,6 +128,7 @@ export class SessionLog {
     while (next) {
       this.#early.delete(next.position);
       fold(this.state, next);
+      this.#awaited.get(next.id)?.();
       const body = next.body;
       if (body?.$case === "ganglionLeaseAcquired" && body.value.epoch > this.lease.epoch) {
         this.#lost = new LeaseLost("the session was taken over");

@@ -9,6 +9,17 @@ import { session, World, withBooks } from "./fakes/brain.ts";
 import { answer, bash, modelFailure } from "./fakes/scripted-parts.ts";
 
 describe("driving a session", () => {
+  it("goes on as soon as its watch brings what it appended, however late the answer is [L1]", async () => {
+    const world = new World(session(), answer("end_turn", "Done."));
+    const append = world.log.append.bind(world.log);
+    world.log.append = async (...given) => {
+      await append(...given);
+      return new Promise<never>(() => {});
+    };
+    assert.equal((await world.drive()).reason, "settled");
+    assert.equal(world.log.types().at(-1), "sessionStatusIdle");
+  });
+
   it("runs a plain turn in the order of the protocol and ends with idle", async () => {
     const world = new World(session(), answer("end_turn", "Hi."));
     assert.equal((await world.drive()).reason, "settled");
