@@ -4,7 +4,6 @@ import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import type { Logger } from "../../common/log/create-logger.ts";
 import type { Tracing } from "../../common/telemetry/tracing.ts";
 import { chooseModel, type ModelUpstream } from "../domain/choose-model.ts";
-import { judgeModelRequest, type ModelRequest } from "../domain/judge-model-request.ts";
 import type { LiveSessions } from "../domain/live-sessions.ts";
 import { lookEarly } from "../domain/look-early.ts";
 import { openPassage, type Passage, type PassageDeps } from "../domain/passage.ts";
@@ -16,6 +15,7 @@ import type { UpstreamPools } from "../upstream/pools.ts";
 import type { Resolver } from "../upstream/resolver.ts";
 import { UpstreamFailure } from "../upstream/upstream-failure.ts";
 import { sendError } from "./error-envelope.ts";
+import { judgeOnce } from "./judge-once.ts";
 import { bearerOf, type DoorRequest, readBody, readHead } from "./read-request.ts";
 import { releaseAnswer } from "./release-answer.ts";
 import { type WatchedRequest, watchRequest } from "./watch-request.ts";
@@ -67,6 +67,7 @@ async function serve(
   let body: Buffer = Buffer.alloc(0);
   let problem: unknown;
   let { access } = deps;
+  const judge = judgeOnce();
   const lookup = {
     kinds: ["model_api_key" as const],
     urls: deps.upstreams.map(({ destination }) => destination.url),
@@ -77,25 +78,15 @@ async function serve(
     const tokenHash = hashSessionToken(head.token);
     // A harness brings a request here before it may send it, and its end only then.
     if (tokenHash) access = lookEarly(access, { ...lookup, tokenHash });
-    body = await readBody(request);
+    body = await readBody(request, judge);
   } catch (error) {
     // It was given up before it was one: nothing was asked, and nobody waits.
     if (request.errored) return;
     // Denied all the same by the one who writes the decision, so that the log has it.
     problem = error;
   }
-  let judged: { asked: ModelRequest } | { error: unknown } | undefined;
-  const judge = () => {
-    if (judged) return judged;
-    try {
-      judged = { asked: judgeModelRequest(body) };
-    } catch (error) {
-      judged = { error };
-    }
-    return judged;
-  };
   // While the database is asked about the token: to parse a long conversation takes as long.
-  if (!problem) setImmediate(judge);
+  if (!problem) setImmediate(judge, body);
   let upstream: ModelUpstream | undefined;
   let passage: Passage;
   try {
@@ -108,7 +99,7 @@ async function serve(
       lookup,
       choose: (access, ask) => {
         if (problem) throw problem;
-        const verdict = judge();
+        const verdict = judge(body);
         if ("error" in verdict) throw verdict.error;
         ask({ door: "models", model: verdict.asked.model });
         const chosen = chooseModel(access, verdict.asked.model, deps.upstreams);

@@ -4,6 +4,7 @@ import { judgeBetas } from "../domain/judge-model-request.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 
 const MAX_BODY_BYTES = 32 << 20;
+const CLOSE = Buffer.from("}");
 
 /** What a request at the model door carries, before anything of it is believed. */
 export interface DoorRequest {
@@ -54,16 +55,26 @@ export function bearerOf(request: IncomingMessage): string | undefined {
   return match?.[1];
 }
 
-/** Reads the body to its end, up to the limit. */
-export async function readBody(request: IncomingMessage): Promise<Buffer> {
-  if (Number(request.headers["content-length"] ?? 0) > MAX_BODY_BYTES) throw tooLarge();
+/**
+ * Reads the body to its end, up to the limit. A harness holds the last byte back until it may send: `foresee` is told what
+ * the body will be then, if it is an object, and is given the very same buffer when it was.
+ */
+export async function readBody(request: IncomingMessage, foresee: (body: Buffer) => void): Promise<Buffer> {
+  const length = Number(request.headers["content-length"] ?? 0);
+  if (length > MAX_BODY_BYTES) throw tooLarge();
   const chunks: Buffer[] = [];
   let size = 0;
+  let foreseen: Buffer | undefined;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > MAX_BODY_BYTES) throw tooLarge();
     chunks.push(chunk);
+    if (size === length - 1) {
+      foreseen = Buffer.concat([...chunks, CLOSE], length);
+      foresee(foreseen);
+    }
   }
+  if (foreseen && chunks.at(-1)?.equals(CLOSE)) return foreseen;
   return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
 }
 

@@ -4,6 +4,7 @@ import type { Model } from "../../../services/harness/ports/model.ts";
 import { HELLO, MODEL, ModelStage } from "./model-stage.ts";
 import { briefly } from "./proxy-kit.ts";
 
+const HELLO_JSON = JSON.stringify({ ...HELLO, stream: true });
 const LISTENER = { onBlockStart: () => {}, onText: () => {} };
 
 describe("requests that come to the model door before they may be sent", () => {
@@ -20,13 +21,13 @@ describe("requests that come to the model door before they may be sent", () => {
   after(() => stage?.stop());
 
   /** A request that is at the door but for its end, and whose token the door has looked up. */
-  const open = async () => {
+  const open = async (json = HELLO_JSON) => {
     const { kit } = stage;
     const session = await kit.bound({ models: [MODEL] });
     count += 1;
     const traceId = count.toString(16).padStart(32, "0");
     const request = {
-      body: Buffer.from(JSON.stringify({ ...HELLO, stream: true })),
+      body: Buffer.from(json),
       token: session.token,
       traceparent: `00-${traceId}-b7ad6b7169203331-01`,
     };
@@ -64,6 +65,17 @@ describe("requests that come to the model door before they may be sent", () => {
       stage.kit.service.lines().filter(({ level }) => level === "error"),
       [],
     );
+  });
+
+  it("are judged as they are, not as they were foreseen", async () => {
+    const good = await open(`${HELLO_JSON} `);
+    assert.equal((await send(good.request)).stopReason, "end_turn");
+    const before = await asked();
+    const bad = await open(`${HELLO_JSON.slice(0, -1)}]`);
+    await assert.rejects(send(bad.request));
+    const [denial, ...more] = await stage.kit.records(bad.session.sessionId);
+    assert.deepEqual([denial?.effect, denial?.reason, more], ["deny", "INVALID_FIELD", []]);
+    assert.equal(await asked(), before);
   });
 
   it("are refused when the session's epoch is over before their end, whatever was looked up [L7]", async () => {
