@@ -1,17 +1,19 @@
 import { chosenStrategy } from "../domain/context/context-of.ts";
 import type { SessionState } from "../domain/session-state.ts";
 import type { NewEvent } from "../ports/event-log.ts";
+import type { OpenedRequest } from "../ports/model.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { newEvent, statusRunning } from "./new-events.ts";
 
 /**
  * Brings a request to the door but for its end, for the time in which its span is appended: only what is durable is sent.
- * Cancel it when the span was not appended. Undefined where there is no token yet.
+ * Cancel it when the span was not appended.
  */
-export function openRequest({ ports, token, traceparent }: DriveContext, body: Buffer) {
-  return token.known === undefined
-    ? undefined
-    : ports.model.open?.({ body, token: token.known, traceparent });
+export function openRequest(
+  { ports, token, traceparent }: DriveContext,
+  body: Buffer,
+): OpenedRequest | undefined {
+  return ports.model.open?.({ body, token: token.get(), traceparent });
 }
 
 /** Makes a request's span durable before it is sent. */

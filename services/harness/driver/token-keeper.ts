@@ -11,7 +11,6 @@ export class TokenKeeper {
   readonly #lease: HeldLease;
   readonly #signal: AbortSignal;
   #pending: Promise<string> | undefined;
-  #known: string | undefined;
 
   constructor(tokens: Tokens, lease: HeldLease, signal: AbortSignal) {
     this.#tokens = tokens;
@@ -24,23 +23,12 @@ export class TokenKeeper {
     this.get().catch(() => {});
   }
 
-  /** The token, where it is here already. */
-  get known(): string | undefined {
-    return this.#known;
-  }
-
   get(): Promise<string> {
-    if (this.#pending !== undefined) return this.#pending;
-    const pending = this.#tokens.issue(this.#lease, this.#signal);
+    const pending = this.#pending ?? this.#tokens.issue(this.#lease, this.#signal);
     this.#pending = pending;
-    pending.then(
-      (token) => {
-        if (this.#pending === pending) this.#known = token;
-      },
-      () => {
-        if (this.#pending === pending) this.#pending = undefined;
-      },
-    );
+    pending.catch(() => {
+      if (this.#pending === pending) this.#pending = undefined;
+    });
     return pending;
   }
 
@@ -54,6 +42,5 @@ export class TokenKeeper {
 
   forget(): void {
     this.#pending = undefined;
-    this.#known = undefined;
   }
 }

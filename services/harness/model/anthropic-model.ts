@@ -62,7 +62,10 @@ export function createAnthropicModel({ baseUrl, fetch }: AnthropicModelOptions):
   return {
     open({ body, token, traceparent }) {
       const more = { ...betasOf(body), "content-length": String(body.length) };
-      return new HeldRequest(body, (held, signal) => post(held, { token, traceparent, signal, more }));
+      return new HeldRequest(body, token, async (held, signal) => {
+        crashPoint("model.open");
+        return post(held, { token: await token, traceparent, signal, more });
+      });
     },
 
     async ask({ body, token, listener, signal, traceparent, opened }) {

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { OpenedRequest } from "../ports/model.ts";
 
 /** Sends a request with that body; resolves with the head of its answer. */
@@ -12,14 +13,16 @@ const HOLD_MS = 5000;
  */
 export class HeldRequest implements OpenedRequest {
   readonly #abort = new AbortController();
-  readonly #heldSince = performance.now();
   readonly #last: Uint8Array;
   readonly #answer: Promise<Response>;
   #body: ReadableStreamDefaultController<Uint8Array> | undefined;
+  /** Zero until it was begun. */
+  #begunAt = 0;
   #isOver = false;
   #isSent = false;
 
-  constructor(body: Uint8Array, send: Send) {
+  /** Begins to send once `ready` says so, if it is wanted still. */
+  constructor(body: Uint8Array, ready: Promise<unknown>, send: Send) {
     this.#last = body.subarray(-1);
     const held = new ReadableStream<Uint8Array>({
       start: (controller) => {
@@ -28,10 +31,15 @@ export class HeldRequest implements OpenedRequest {
       },
     });
     const { signal } = this.#abort;
-    // In the next turn of the event loop: what the log is asked in this one must not wait for it.
-    this.#answer = new Promise((resolve, reject) => {
-      setImmediate(() => (signal.aborted ? reject(signal.reason) : resolve(send(held, signal))));
-    });
+    const begin = async (): Promise<Response> => {
+      await ready;
+      // In another turn of the event loop: what the log is asked in this one must not wait for it.
+      await setImmediate();
+      signal.throwIfAborted();
+      this.#begunAt = performance.now();
+      return send(held, signal);
+    };
+    this.#answer = begin();
     // Before its end it cannot have been answered well.
     const over = (): void => {
       this.#isOver = true;
@@ -40,12 +48,12 @@ export class HeldRequest implements OpenedRequest {
   }
 
   /**
-   * Sends the end. Undefined when nobody was asked and nobody will be: it was held too long, the other end gave it up, or
-   * the signal has fired, which ends the answer too.
+   * Sends the end. Undefined when nobody was asked and nobody will be: it was not begun or held too long, the other end
+   * gave it up, or the signal has fired, which ends the answer too.
    */
   complete(signal: AbortSignal): Promise<Response> | undefined {
-    const isLate = performance.now() - this.#heldSince > HOLD_MS;
-    if (this.#isOver || this.#isSent || isLate || signal.aborted) {
+    const isHeld = this.#begunAt > 0 && performance.now() - this.#begunAt < HOLD_MS;
+    if (!isHeld || this.#isOver || this.#isSent || signal.aborted) {
       this.cancel();
       return undefined;
     }

@@ -41,10 +41,10 @@ export interface OpenedRequest {
 /** The model's API, behind the credential proxy. */
 export interface Model {
   /**
-   * Brings a request to the door but for its end, while the log is still asked to take its span: the door can look its
-   * token up meanwhile. Never rejects; a model without it is asked all the same.
+   * Brings a request to the door but for its end, as soon as there is a token, while the log is still asked to take its
+   * span: the door can look the token up meanwhile. Never fails; a model without it is asked all the same.
    */
-  open?(request: { body: Buffer; token: string; traceparent?: string }): OpenedRequest;
+  open?(request: { body: Buffer; token: Promise<string>; traceparent?: string }): OpenedRequest;
   /** Asks once: no retries, no waiting (M17, M18). Throws ModelError. What was opened before must be the same request. */
   ask(request: {
     body: Buffer;

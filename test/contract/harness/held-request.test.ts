@@ -76,10 +76,13 @@ describe("a request that is brought to the door before it may be sent", () => {
     signal,
   });
 
+  const open = (asked: ReturnType<typeof request>, token = Promise.resolve(asked.token)) =>
+    model.open?.({ ...asked, token });
+
   for (const size of [20, 1_000_000]) {
     it(`is none before its end, which comes when the model is asked (${size} characters)`, async () => {
       const asked = request("ü".repeat(size));
-      const opened = model.open?.(asked);
+      const opened = open(asked);
       await until(() => come[0]?.length === asked.body.length - 1);
       const [held] = come as [Come];
       assert.equal(held.request.complete, false);
@@ -96,7 +99,7 @@ describe("a request that is brought to the door before it may be sent", () => {
 
   it("is none at all when it is given up", async () => {
     const asked = request("no");
-    const opened = model.open?.(asked);
+    const opened = open(asked);
     await until(() => come[0]?.length === asked.body.length - 1);
     opened?.cancel();
     await until(() => come[0]?.request.errored != null);
@@ -104,7 +107,7 @@ describe("a request that is brought to the door before it may be sent", () => {
   });
 
   it("is not even begun when it is given up at once", async () => {
-    model.open?.(request("no")).cancel();
+    open(request("no"))?.cancel();
     const answered = model.ask(request("yes"));
     await until(() => come[0]?.request.complete === true);
     await answer(come[0] as Come);
@@ -112,9 +115,25 @@ describe("a request that is brought to the door before it may be sent", () => {
     assert.equal(come.length, 1);
   });
 
+  it("waits for its token, and is asked without that when it never comes or is late", async () => {
+    const asked = request("who");
+    const token = Promise.withResolvers<string>();
+    const late = open(asked, token.promise);
+    const never = open(asked, Promise.reject(new Error("no token")));
+    for (const [n, opened] of [late, never].entries()) {
+      const answered = model.ask({ ...asked, opened });
+      await until(() => come[n]?.request.complete === true);
+      await answer(come[n] as Come);
+      assert.equal((await answered).stopReason, "end_turn");
+    }
+    token.resolve(asked.token);
+    await door.fetch(new URL("/nothing", address));
+    assert.equal(come.length, 2);
+  });
+
   it("is asked all the same, whole and once, when the door gave it up meanwhile", async () => {
     const asked = request("again");
-    const opened = model.open?.(asked);
+    const opened = open(asked);
     await until(() => come[0]?.length === asked.body.length - 1);
     come[0]?.request.socket.destroy();
     await until(() => come[0]?.request.errored != null);
@@ -130,7 +149,7 @@ describe("a request that is brought to the door before it may be sent", () => {
   it("is not sent when there is an interrupt before its end, and is cut by one after it", async () => {
     const first = new AbortController();
     const asked = request("stop", first.signal);
-    const opened = model.open?.(asked);
+    const opened = open(asked);
     await until(() => come[0]?.length === asked.body.length - 1);
     first.abort();
     await assert.rejects(model.ask({ ...asked, opened }), isInterrupted);
@@ -139,7 +158,7 @@ describe("a request that is brought to the door before it may be sent", () => {
 
     const second = new AbortController();
     const later = request("stop later", second.signal);
-    const held = model.open?.(later);
+    const held = open(later);
     await until(() => come[1]?.length === later.body.length - 1);
     const answered = model.ask({ ...later, opened: held });
     await until(() => come[1]?.request.complete === true);

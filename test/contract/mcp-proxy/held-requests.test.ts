@@ -34,7 +34,7 @@ describe("requests that come to the model door before they may be sent", () => {
     const [{ now }] = (await kit.sql("ganglion_owner", "SELECT clock_timestamp()::text AS now")) as [
       { now: string },
     ];
-    const opened = harness.open?.(request);
+    const opened = harness.open?.({ ...request, token: Promise.resolve(request.token) });
     const lookedUp =
       "SELECT FROM pg_stat_activity WHERE usename = 'ganglion_proxy' AND query LIKE '%SELECT t.token_id, t.session_id%' AND state = 'idle' AND query_start > $1::timestamptz";
     for (let found = 0; found === 0; ) found = (await kit.sql("ganglion_proxy", lookedUp, [now])).length;

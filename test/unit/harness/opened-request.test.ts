@@ -3,17 +3,21 @@ import type { Model, OpenedRequest } from "../../../services/harness/ports/model
 import { session, World } from "./fakes/brain.ts";
 import { answer, bash } from "./fakes/scripted-parts.ts";
 
-type Opened = OpenedRequest & { readonly body: string; state: "held" | "given up" | "sent" };
+type Opened = OpenedRequest & {
+  readonly body: string;
+  readonly token: Promise<string>;
+  state: "held" | "given up" | "sent";
+};
 
 /** A world whose model is brought requests before they are sent. `said` is what happened, in order. */
 function opening(world: World) {
   const said: string[] = [];
   const opened: Opened[] = [];
   const open: NonNullable<Model["open"]> = ({ body, token }) => {
-    assert.equal(token, "token");
     said.push("open");
     const one: Opened = {
       body: body.toString(),
+      token,
       state: "held",
       cancel() {
         if (one.state === "held") one.state = "given up";
@@ -95,15 +99,16 @@ describe("a request and its span", () => {
     });
   }
 
-  it("are not brought to the door without a token, and sent all the same", async () => {
+  it("do not wait for the token, without which nothing comes to the door", async () => {
     const world = new World(session(), answer("end_turn", "Done."));
     const issued = Promise.withResolvers<string>();
     world.tokens = { issue: () => issued.promise };
-    const { said } = opening(world);
+    const { said, opened } = opening(world);
     const ended = world.drive();
     await world.log.until(() => world.log.types().includes("spanModelRequestStart"));
-    issued.resolve("token");
+    issued.resolve("late");
     await ended;
-    assert.deepEqual(said, ["append", "ask after spanModelRequestStart"]);
+    assert.deepEqual(said, ["open", "append", "ask after spanModelRequestStart"]);
+    assert.equal(await opened[0]?.token, "late");
   });
 });
