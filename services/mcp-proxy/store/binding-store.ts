@@ -33,10 +33,16 @@ SELECT b.workspace_id, b.vault_ids, b.mcp_servers, b.models, b.networking, b.git
        f.lowest_epoch, f.ended
 FROM proxy.bindings b LEFT JOIN proxy.fences f USING (session_id) WHERE b.session_id = $1`,
 };
+/**
+ * The commit of a harness's token does not wait for the disk: the first decision about it is durable only with it, and
+ * when a crash of the database takes it before, it is worthless and its harness asks for another. A hand's is asked for
+ * once, so that one waits.
+ */
 const INSERT_TOKEN = {
   name: "insert_token",
   text: `INSERT INTO proxy.tokens (token_hash, token_id, session_id, epoch, audience, spiffe_id, mac, hand_id)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+         SELECT $1::bytea, $2::text, $3::text, $4::bigint, $5::text, $6::text, $7::bytea, $8::text
+         FROM (SELECT CASE WHEN $5 <> 'hand' THEN set_config('synchronous_commit', 'off', true) END) lazily`,
 };
 const RAISE = { name: "raise_fence", text: "SELECT proxy.raise_fence($1, $2, $3)" };
 

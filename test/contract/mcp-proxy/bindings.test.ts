@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import pg from "pg";
 import { newId } from "../../../services/common/ids/new-id.ts";
 import {
   BindingServiceService,
   type BindRequest,
   type Networking,
 } from "../../../services/gen/ganglion/mcpproxy/v1/binding_service.ts";
+import { createBindingStore } from "../../../services/mcp-proxy/store/binding-store.ts";
+import { endPool } from "../../kit/end-pool.ts";
 import { failureOf, ProxyKit, WORKSPACE } from "./proxy-kit.ts";
 
 const LIMITED: Networking = {
@@ -203,6 +207,29 @@ describe("BindingService", () => {
     assert.ok(!JSON.stringify(rows).includes(token), "only a hash is stored");
     await kit.raiseFence(sessionId, 3n, false);
     assert.equal((await failureOf(issue(sessionId, 2n))).reason, "LEASE_NOT_CONFIRMED");
+  });
+
+  it("stores a harness's token without waiting for the disk, and nothing else on that connection", async () => {
+    const { sessionId } = binding();
+    await (await kit.bindings()).bind(binding({ sessionId }));
+    const pool = new pg.Pool({ ...kit.postgres.connection("ganglion_proxy"), max: 1 });
+    try {
+      const store = createBindingStore(pool);
+      const setting = async () => (await pool.query("SHOW synchronous_commit")).rows[0].synchronous_commit;
+      const before = await setting();
+      assert.notEqual(before, "off");
+      for (const audience of ["harness", "hand"]) {
+        const more = { epoch: 1n, audience, spiffeId: owner(), handId: "" };
+        const row = { ...more, sessionId, tokenId: newId("tok"), tokenHash: randomBytes(32) };
+        await store.insertToken(row, Buffer.alloc(32));
+        assert.equal(await setting(), before);
+      }
+      const stored = "SELECT audience FROM proxy.tokens WHERE session_id = $1 ORDER BY audience";
+      const { rows } = await pool.query(stored, [sessionId]);
+      assert.deepEqual(rows, [{ audience: "hand" }, { audience: "harness" }]);
+    } finally {
+      await endPool(pool);
+    }
   });
 
   it("issues nothing for a session that is not bound, or has ended, or without audience [A013]", async () => {
