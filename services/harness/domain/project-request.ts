@@ -4,6 +4,7 @@ import { contextOf } from "./context/context-of.ts";
 import { LIMITS } from "./limits.ts";
 import { type Contents, resolveIn } from "./payload-contents.ts";
 import { messagePieces, type Piece, projectMessages } from "./project-messages.ts";
+import { type RequestDigests, requestDigests } from "./request-digests.ts";
 import type { SessionState } from "./session-state.ts";
 import { toolCatalog } from "./tool-catalog.ts";
 import { writeMessages } from "./write-messages.ts";
@@ -13,6 +14,7 @@ export interface Projection {
   body: Buffer;
   /** What the next request begins with as well, breakpoints aside; null = the strategy does not say. */
   stablePrefix: Buffer | null;
+  digests: RequestDigests;
 }
 
 /** The body alone. */
@@ -38,7 +40,7 @@ export function project(state: SessionState, contents: Contents = NOTHING): Proj
   if (written.length === 0) throw new Error("the conversation is empty");
   if (strategy.settings === "first") {
     const pieces = [`{"model":${model(state)}`, ...settings(state, "automatic"), ...beginning(state)];
-    return { body: concat([...pieces, ...written, "]}"]), stablePrefix: null };
+    return withDigests(state, concat([...pieces, ...written, "]}"]), null);
   }
   const isExplicit = strategy.breakpoints === "explicit";
   // The last message may yet be added to, so what closes it is not part of the prefix.
@@ -48,9 +50,13 @@ export function project(state: SessionState, contents: Contents = NOTHING): Proj
   const marks = () =>
     messagePieces(withBreakpoints(projectMessages(state.summary, [...turns, ...state.queued], resolve)));
   const body = concat([...(isExplicit ? whole(state, marks(), "marked") : plain), ...end]);
-  if (strategy.promise === "none") return { body, stablePrefix: null };
+  if (strategy.promise === "none") return withDigests(state, body, null);
   const before = isExplicit ? concat(plain) : body.subarray(0, body.length - concat(end).length);
-  return { body, stablePrefix: before.subarray(0, before.length - close.length) };
+  return withDigests(state, body, before.subarray(0, before.length - close.length));
+}
+
+function withDigests({ promise }: SessionState, body: Buffer, stablePrefix: Buffer | null): Projection {
+  return { body, stablePrefix, digests: requestDigests(body, stablePrefix, promise?.bytes) };
 }
 
 const NOTHING: Contents = new Map<string, ContentBlock>();

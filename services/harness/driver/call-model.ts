@@ -29,7 +29,7 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
   }
   // Stopped while contents were read.
   if (!request) return;
-  if (!keepsPromise(log.state, request.stablePrefix)) {
+  if (!keepsPromise(log.state, request.digests)) {
     ctx.logger.error(
       { reason: FAILURES.prefixBroken.reason },
       "a request does not begin as the one before it promised, and nothing in the log says why",

@@ -60,7 +60,7 @@ function lookAhead(
   if (action.type !== "call_model" || payloadsIn(state).length > 0) return undefined;
   try {
     const projection = project(state);
-    if (!keepsPromise(state, projection.stablePrefix)) return undefined;
+    if (!keepsPromise(state, projection.digests)) return undefined;
     return { state, request: prepareRequest(state, projection, action.attempt) };
   } catch {
     return undefined;

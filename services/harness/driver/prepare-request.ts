@@ -1,7 +1,6 @@
 import type { Projection } from "../domain/project-request.ts";
 import { PURPOSE } from "../domain/proto-values.ts";
 import type { SessionState } from "../domain/session-state.ts";
-import { sha256 } from "../domain/sha256.ts";
 import { type ToolCatalog, toolCatalog } from "../domain/tool-catalog.ts";
 import type { NewEvent } from "../ports/event-log.ts";
 import { spanStart } from "./new-events.ts";
@@ -18,16 +17,16 @@ export interface PreparedRequest {
 /** Makes the span that a request of this state has. */
 export function prepareRequest(
   state: SessionState,
-  { body, stablePrefix }: Projection,
+  { body, stablePrefix, digests }: Projection,
   attempt: number,
 ): PreparedRequest {
   const span = spanStart(state, {
     purpose: PURPOSE.TURN,
     consumedPosition: state.position,
     attempt,
-    requestSha256: sha256(body),
-    ...(stablePrefix
-      ? { stablePrefixBytes: BigInt(stablePrefix.length), stablePrefixSha256: sha256(stablePrefix) }
+    requestSha256: digests.body,
+    ...(stablePrefix && digests.stablePrefix
+      ? { stablePrefixBytes: BigInt(stablePrefix.length), stablePrefixSha256: digests.stablePrefix }
       : {}),
   });
   return { span, body, attempt, catalog: toolCatalog(state) };
