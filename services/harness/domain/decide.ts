@@ -2,6 +2,7 @@ import type { StopReason_Type } from "../../gen/ganglion/types/v1/event.ts";
 import { contextOf } from "./context/context-of.ts";
 import { type CompactionPlan, canCompact, planCompaction } from "./context/plan-compaction.ts";
 import { FAILURES, type Failure } from "./failures.ts";
+import { isKept } from "./kept-turns.ts";
 import { LIMITS } from "./limits.ts";
 import { areAttemptsUsedUp } from "./mesh-failures.ts";
 import { PERMISSION, STOP } from "./proto-values.ts";
@@ -143,7 +144,8 @@ function waitsForClient(call: Call, isSelfHosted: boolean): boolean {
 function stopReasonsByCall(state: SessionState): Map<string, string> {
   const reasons = new Map<string, string>();
   for (const turn of state.turns) {
-    if (turn.kind !== "assistant") continue;
+    // None of those has an open call.
+    if (isKept(turn) || turn.kind !== "assistant") continue;
     for (const call of turn.calls) reasons.set(call.id, turn.stopReason);
   }
   return reasons;

@@ -1,6 +1,7 @@
 import type { Event } from "../../gen/ganglion/types/v1/event.ts";
 import type { NewEvent } from "../ports/event-log.ts";
 import { fold } from "./fold.ts";
+import { isKept } from "./kept-turns.ts";
 import type { Call, SessionState } from "./session-state.ts";
 
 /**
@@ -14,7 +15,7 @@ export function foldAhead(state: SessionState, results: readonly NewEvent[]): Se
     ...state,
     openCalls: new Map([...state.openCalls].map(([id, call]) => [id, copyOf(call)])),
     turns: state.turns.map((turn) =>
-      turn.kind === "assistant" && turn.calls.some((call) => copies.has(call))
+      !isKept(turn) && turn.kind === "assistant" && turn.calls.some((call) => copies.has(call))
         ? { ...turn, calls: turn.calls.map(copyOf) }
         : turn,
     ),

@@ -1,4 +1,5 @@
 import type { ContentBlock, PayloadRef } from "../../gen/ganglion/types/v1/content.ts";
+import { isKept } from "./kept-turns.ts";
 import { LIMITS } from "./limits.ts";
 import type { Resolve } from "./project-messages.ts";
 import type { SessionState, Turn } from "./session-state.ts";
@@ -16,6 +17,8 @@ export function payloadKey({ sha256 }: PayloadRef): string {
 export function neededPayloads(turns: readonly Turn[], state: SessionState): PayloadRef[] {
   const needed = new Map<string, PayloadRef>();
   for (const turn of [...turns, ...state.queued]) {
+    // Nothing of those is stored beside the log.
+    if (isKept(turn)) continue;
     const blocks =
       turn.kind === "user"
         ? turn.content

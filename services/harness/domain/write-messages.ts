@@ -1,3 +1,4 @@
+import type { Places } from "./checkpoint-part.ts";
 import {
   type Message,
   messagePieces,
@@ -8,18 +9,20 @@ import {
 import type { Summary, Turn } from "./session-state.ts";
 
 /** The beginning of a conversation as it was written, and what it was written of. */
-interface Kept {
+export interface Written {
   summary: Summary | null;
   turns: readonly Turn[];
-  /** Without what closes the last message: the next block may belong to it. */
-  text: Buffer;
+  /** In pieces, without what closes the last message: the next block may belong to it. */
+  text: readonly Buffer[];
   role: Message["role"];
+  /** Where a block's document stands in the text. One for each beginning, however far it is written. */
+  places: Places;
 }
 
 // By the newest turn in it, one for each conversation. Turns that are answered do not change any more, so what was written
 // of them is not written again for each request; whether they are the same turns is looked at each time.
-const kept = new WeakMap<Turn, Kept>();
-/** Turns by which a beginning grows: it is copied each time. */
+const kept = new WeakMap<Turn, Written>();
+/** Turns by which a beginning grows. */
 const STEP_TURNS = 8;
 const CLOSE = "]}";
 
@@ -33,14 +36,25 @@ export function writeMessages(
   queued: readonly Turn[],
   resolve: Resolve,
 ): Piece[] {
-  const before = extend(find(summary, turns), summary, turns, resolve);
+  const before = extend(find(summary, turns), summary, turns, resolve, STEP_TURNS);
   const rest = [...turns.slice(before?.turns.length ?? 0), ...queued];
   const messages = projectMessages(before ? null : summary, rest, resolve);
-  if (before) return [before.text, ...continued(before.role, messages)];
+  if (before) return [...before.text, ...continued(before.role, messages)];
   return messages.length === 0 ? [] : messagePieces(messages);
 }
 
-function find(summary: Summary | null, turns: readonly Turn[]): Kept | undefined {
+/** All of a conversation that will not change, written; undefined when there is nothing. */
+export function writtenOf(summary: Summary | null, turns: readonly Turn[]): Written | undefined {
+  return extend(find(summary, turns), summary, turns, (block) => block, 1);
+}
+
+/** Takes what writtenOf() gave another brain: later requests go on behind it. */
+export function keepWritten(written: Written): void {
+  const newest = written.turns.at(-1);
+  if (newest) kept.set(newest, written);
+}
+
+function find(summary: Summary | null, turns: readonly Turn[]): Written | undefined {
   for (let i = turns.length - 1; i >= 0; i--) {
     const known = kept.get(turns[i] as Turn);
     if (!known) continue;
@@ -58,27 +72,45 @@ function find(summary: Summary | null, turns: readonly Turn[]): Kept | undefined
 
 /** Adds the turns that will not change, all but the newest, once there are enough of them. */
 function extend(
-  before: Kept | undefined,
+  before: Written | undefined,
   summary: Summary | null,
   turns: readonly Turn[],
   resolve: Resolve,
-): Kept | undefined {
+  atLeast: number,
+): Written | undefined {
   const from = before?.turns.length ?? 0;
   let end = from;
   while (end < turns.length - 1 && isFinal(turns[end] as Turn)) end += 1;
-  if (end - from < STEP_TURNS) return before;
+  if (end - from < atLeast) return before;
   const messages = projectMessages(before ? null : summary, turns.slice(from, end), resolve);
-  const last = messages.at(-1);
-  if (!last) return before;
-  const pieces = before ? [before.text, ...continued(before.role, messages)] : messagePieces(messages);
-  const whole = Buffer.concat(
-    pieces.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)),
-  );
-  const text = whole.subarray(0, whole.length - CLOSE.length);
-  const now: Kept = { summary, turns: turns.slice(0, end), text, role: last.role };
+  const role = messages.at(-1)?.role ?? before?.role;
+  if (!role) return undefined;
+  const places: Places = before?.places ?? new WeakMap();
+  const more = before ? continued(before.role, messages) : messagePieces(messages);
+  const text = grow(before?.text ?? [], more, places);
+  const now: Written = { summary, turns: turns.slice(0, end), text, role, places };
   if (before) kept.delete(before.turns.at(-1) as Turn);
   kept.set(turns[end - 1] as Turn, now);
   return now;
+}
+
+/** Pieces of about the same size are joined, so that there are few of them and none is copied often. */
+function grow(text: readonly Buffer[], more: readonly Piece[], places: Places): Buffer[] {
+  let at = text.reduce((sum, { length }) => sum + length, 0);
+  const bytes = more.map((piece) => {
+    const written = typeof piece === "string" ? Buffer.from(piece) : piece;
+    if (typeof piece !== "string") places.set(piece, at);
+    at += written.length;
+    return written;
+  });
+  const whole = Buffer.concat(bytes);
+  const open = whole.subarray(0, whole.length - CLOSE.length);
+  const pieces = open.length > 0 ? [...text, open] : [...text];
+  for (;;) {
+    const [older, newer] = pieces.slice(-2);
+    if (!older || !newer || older.length > 2 * newer.length) return pieces;
+    pieces.splice(-2, 2, Buffer.concat([older, newer]));
+  }
 }
 
 /** What follows an open message of that role. */

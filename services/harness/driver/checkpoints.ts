@@ -1,21 +1,16 @@
 import { setImmediate } from "node:timers/promises";
-import { promisify } from "node:util";
-import { deflate, inflate } from "node:zlib";
 import type { Logger } from "../../common/log/create-logger.ts";
 import { CHECKPOINT_FORMAT, parseState, prepareTurns, serializeState } from "../domain/checkpoint.ts";
 import type { SessionState } from "../domain/session-state.ts";
 import type { EventLog, HeldLease, LogStart } from "../ports/event-log.ts";
+import { packState, unpackState } from "./checkpoint-data.ts";
 
 /** A log that is shorter is read faster than its checkpoint. */
 const WORTH_EVENTS = 200;
 /** The session service takes no more. */
 const MAX_BYTES = 3 * 1024 * 1024;
-const MAX_STATE_BYTES = 512 * 1024 * 1024;
 /** Turns written down at a time: other sessions of this process go on in between. */
 const SLICE_TURNS = 200;
-
-const pack = promisify(deflate);
-const unpack = promisify(inflate);
 
 /**
  * The newest fold that is kept: what came with the lease, or else what is read now; undefined when there is none that can be
@@ -33,7 +28,7 @@ export async function loadCheckpoint(
       ? start.checkpoint
       : await port.readCheckpoint(lease.sessionId, CHECKPOINT_FORMAT, signal);
     if (!stored || stored.position > lease.headPosition) return undefined;
-    const state = parseState(await unpack(stored.data, { maxOutputLength: MAX_STATE_BYTES }));
+    const state = parseState(await unpackState(stored.data));
     return state?.position === stored.position ? state : undefined;
   } catch {
     // A cache: whatever is wrong with it, the log has everything.
@@ -83,7 +78,7 @@ export class Checkpoints {
   async #keep(state: SessionState): Promise<void> {
     for (let at = 0; at < state.turns.length; at += SLICE_TURNS) {
       if (at > 0) await setImmediate(undefined, { signal: this.#signal });
-      prepareTurns(state.turns.slice(at, at + SLICE_TURNS));
+      prepareTurns(state, at, at + SLICE_TURNS);
     }
     // The log may have gone on meanwhile: what is kept is of this moment.
     const { position } = state;
@@ -91,7 +86,7 @@ export class Checkpoints {
     this.#summaryAt = state.summary?.position;
     const written = serializeState(state);
     if (!written) return;
-    const data = await pack(written, { level: 3 });
+    const data = await packState(written);
     if (data.length > MAX_BYTES) return;
     await this.#port.writeCheckpoint(this.#lease, CHECKPOINT_FORMAT, { position, data }, this.#signal);
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { deflateSync } from "node:zlib";
 import { serializeState } from "../../../services/harness/domain/checkpoint.ts";
+import { packState } from "../../../services/harness/driver/checkpoint-data.ts";
 import { SessionLog } from "../../../services/harness/driver/session-log.ts";
 import type { HeldLease, LogStart } from "../../../services/harness/ports/event-log.ts";
 import { MemoryLog } from "./fakes/memory-log.ts";
@@ -55,7 +55,7 @@ describe("the beginning of a log that came with its lease", () => {
     const long = longLog();
     const before = await load(long);
     const { position } = before.state;
-    const data = deflateSync(serializeState(before.state) ?? Buffer.alloc(0));
+    const data = await packState(serializeState(before.state)!);
     for (let n = 0; n < 3; n++) long.log.client("user.interrupt", {});
     const events = long.log.events.slice(Number(position));
     const read = await load(long);

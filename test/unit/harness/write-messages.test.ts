@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { parseState, serializeState } from "../../../services/harness/domain/checkpoint.ts";
 import { decide } from "../../../services/harness/domain/decide.ts";
 import { fold } from "../../../services/harness/domain/fold.ts";
 import { foldAhead } from "../../../services/harness/domain/fold-ahead.ts";
 import { project } from "../../../services/harness/domain/project-request.ts";
-import { emptyState } from "../../../services/harness/domain/session-state.ts";
+import { emptyState, type SessionState } from "../../../services/harness/domain/session-state.ts";
 import { toEvents, type WrittenEvent } from "../../golden/load-log.ts";
 import { session } from "./fakes/brain.ts";
 
@@ -33,13 +34,15 @@ describe("a conversation that is written on where it was left", () => {
           ...turns.flatMap(({ agent, user }, i) => [...answered(agent, i), ...said(user, i)]),
         ]);
         // The one state grows, as a brain's does; the others are folded from events of their own.
-        const state = emptyState();
+        let state = emptyState();
         for (const [at, event] of log.entries()) {
           const isResult = event.body?.$case === "agentToolResult";
           const ahead = isResult
             ? foldAhead(state, [{ id: event.id, body: event.body as never }])
             : undefined;
           fold(state, event);
+          // Every now and then another brain goes on from a checkpoint.
+          if (at % 17 === 16) state = again(state);
           for (const seen of ahead ? [ahead, state] : [state]) {
             if (decide(seen).type !== "call_model" || at % 3 > 0) continue;
             const fresh = log.slice(0, at + 1).reduce(fold, emptyState());
@@ -53,6 +56,13 @@ describe("a conversation that is written on where it was left", () => {
     assert.ok(compared > 200, `only ${compared} requests were compared`);
   });
 });
+
+function again(state: SessionState): SessionState {
+  const written = serializeState(state, 0);
+  const read = written && parseState({ ...written, older: () => written.older });
+  assert.ok(read);
+  return read;
+}
 
 function answered(agent: Turn, i: number): WrittenEvent[] {
   const span = `sevt_s${i}`;

@@ -1,4 +1,5 @@
 import type { ContentBlock } from "../../../gen/ganglion/types/v1/content.ts";
+import { keptSource } from "../kept-turns.ts";
 import { LIMITS } from "../limits.ts";
 import type { SessionState, Turn } from "../session-state.ts";
 import { blockSize } from "../text-block.ts";
@@ -15,8 +16,7 @@ const IMAGE_TOKENS = 1600;
 export function contextTokens(state: SessionState): number {
   const queued = sum(state.queued.map((turn) => turnTokens(turn)));
   const { reported } = state;
-  if (reported)
-    return reported.tokens + queued + sum(state.turns.map((turn) => tokensSince(turn, reported.position)));
+  if (reported) return reported.tokens + queued + allSince(state.turns, reported.position);
   const tools = toolCatalog(state).offered.map((tool) => JSON.stringify(tool).length);
   const rest =
     (state.agent?.system.length ?? 0) + (state.summary ? blockSize(state.summary.block) : 0) + sum(tools);
@@ -27,6 +27,18 @@ export function contextTokens(state: SessionState): number {
 export function turnTokens(turn: Turn): number {
   if (turn.kind === "user") return sum(turn.content.map(blockTokens));
   return sum(turn.blocks.map(blockTokens)) + resultTokens(turn);
+}
+
+function allSince(turns: readonly Turn[], position: bigint): number {
+  let tokens = 0;
+  for (let i = turns.length - 1; i >= 0; i--) {
+    const turn = turns[i]!;
+    const source = keptSource(turn);
+    // Kept turns stand first, all of one source: when none of them goes beyond, none has to be looked at.
+    if (source && source.through <= position) break;
+    tokens += tokensSince(turn, position);
+  }
+  return tokens;
 }
 
 function tokensSince(turn: Turn, position: bigint): number {

@@ -1,3 +1,4 @@
+import { plainTurn } from "../kept-turns.ts";
 import type { AssistantTurn, Call, LoggedResult, SessionState, Turn } from "../session-state.ts";
 import { blockSize, textBlock } from "../text-block.ts";
 import type { ContextOptions, ContextStrategy } from "./strategy.ts";
@@ -39,7 +40,7 @@ function trimmed(turn: AssistantTurn, minBytes: number): AssistantTurn {
   const before = known.get(turn)?.get(minBytes);
   if (before) return before;
   const calls = turn.calls.map((call) => (call.result ? withNote(call, call.result, minBytes) : call));
-  const now = { ...turn, calls };
+  const now = { ...plainTurn(turn), calls };
   known.set(turn, new Map([[minBytes, now]]));
   return now;
 }
