@@ -3,12 +3,16 @@
  * units, but none is cut in half.
  */
 export function capText(text: string, limit: number): string {
-  if (text.length <= limit) return text;
+  return text.length <= limit ? text : joinEnds(text, text, text.length, limit);
+}
+
+/** As capText() of a text of that length, which is longer than the limit: of its ends half the limit each is enough. */
+export function joinEnds(begin: string, end: string, length: number, limit: number): string {
   const half = Math.floor(limit / 2);
-  const head = text.slice(0, isHighSurrogate(text, half - 1) ? half - 1 : half);
-  const from = text.length - half;
-  const tail = text.slice(isLowSurrogate(text, from) ? from + 1 : from);
-  const missing = text.length - head.length - tail.length;
+  const head = begin.slice(0, isHighSurrogate(begin, half - 1) ? half - 1 : half);
+  const from = end.length - half;
+  const tail = end.slice(isLowSurrogate(end, from) ? from + 1 : from);
+  const missing = length - head.length - tail.length;
   return `${head}\n\n[… ${missing} characters left out …]\n\n${tail}`;
 }
 

@@ -1,6 +1,7 @@
 import { type Places, readPart, splitParts, writePart } from "./checkpoint-part.ts";
 import { contextOf } from "./context/context-of.ts";
-import { keptPart, keptSource, keptTurns, plainTurn } from "./kept-turns.ts";
+import { entryChars } from "./context/transcript.ts";
+import { isKept, type KeptSource, keptPart, keptPrefix, keptTurns, plainTurn } from "./kept-turns.ts";
 import { type Call, emptyState, type SessionState, type Turn } from "./session-state.ts";
 import { keepWritten, type Written, writtenOf } from "./write-messages.ts";
 
@@ -32,9 +33,8 @@ interface Head {
   fields: string;
   value: Omit<SessionState, "openCalls" | "turns"> & { openCalls: string[] };
   turns: number;
-  /** How many of the turns are not in here, and the highest position that belongs to them. */
-  older: number;
-  olderThrough: bigint;
+  /** The turns that are not in here. */
+  older: Pick<KeptSource, "count" | "through" | "chars">;
   /** How many of them the text is of, and whose message it ends in. */
   written: number;
   role: Written["role"];
@@ -50,29 +50,32 @@ export function serializeState(state: SessionState, newest = NEWEST_TURNS): Writ
   // An open call is one object in two places, and it is changed in both at once.
   if (!open.every((id) => calls.get(id) === state.openCalls.get(id))) return undefined;
   const written = shownAsIs(state);
-  const older = Math.max(0, (written?.turns.length ?? 0) - newest);
+  const older = olderOf(state.turns, Math.max(0, (written?.turns.length ?? 0) - newest));
   const { turns, ...others } = state;
   const head: Head = {
     fields: FIELDS,
     value: { ...others, openCalls: open },
     turns: turns.length,
     older,
-    olderThrough: throughOf(turns, older),
     written: written?.turns.length ?? 0,
     role: written?.role ?? "user",
   };
   const parts = turns.map((turn, i) => turnPart(turn, i, written));
   return {
-    head: Buffer.concat([writePart(head), ...parts.slice(older)]),
+    head: Buffer.concat([writePart(head), ...parts.slice(older.count)]),
     text: Buffer.concat(written?.text ?? []),
-    older: Buffer.concat(parts.slice(0, older)),
+    older: Buffer.concat(parts.slice(0, older.count)),
   };
 }
 
 /** Does the work of serializeState() on some of the turns, so that it is short if they stay as they are. */
 export function prepareTurns(state: SessionState, from: number, to: number): void {
   const written = shownAsIs(state);
-  for (let i = from; i < Math.min(to, state.turns.length); i++) turnPart(state.turns[i]!, i, written);
+  for (let i = from; i < Math.min(to, state.turns.length); i++) {
+    const turn = state.turns[i]!;
+    turnPart(turn, i, written);
+    if (written && i < written.turns.length && !isKept(turn)) entryChars(turn);
+  }
 }
 
 /** Reads a state back; undefined when it is not one of this version, or is damaged. */
@@ -80,10 +83,9 @@ export function parseState({ head, text, older }: ReadState): SessionState | und
   try {
     const [first, ...parts] = splitParts(head);
     const read = first && (readPart(first) as Head);
-    if (read?.fields !== FIELDS || read.turns !== read.older + parts.length) return undefined;
+    if (read?.fields !== FIELDS || read.turns !== read.older.count + parts.length) return undefined;
     const places: Places = new WeakMap();
-    const { older: count, olderThrough: through } = read;
-    const turns = count === 0 ? [] : keptTurns({ count, through, parts: older, text, places });
+    const turns = keptTurns({ ...read.older, parts: older, text, places });
     for (const part of parts) {
       const turn = readPart(part, text) as Turn;
       turns.push(turn);
@@ -113,18 +115,16 @@ function shownAsIs(state: SessionState): Written | undefined {
   return writtenOf(state.summary, state.turns);
 }
 
-function throughOf(turns: readonly Turn[], end: number): bigint {
-  let through = 0n;
-  for (let i = end - 1; i >= 0; i--) {
-    const turn = turns[i]!;
-    const source = keptSource(turn);
-    // All that there were, from the first on, and they are not looked at.
-    const areAll = source?.count === i + 1;
-    const of = areAll ? source.through : turn.through;
-    if (of > through) through = of;
-    if (areAll) break;
+/** The oldest turns, up to so many: as long as none goes beyond the next one. Those that are kept are not looked at. */
+function olderOf(turns: readonly Turn[], most: number): Pick<KeptSource, "count" | "through" | "chars"> {
+  const kept = keptPrefix(turns);
+  const isKnown = kept?.isWhole === true && kept.count <= most;
+  let { count, through, chars } = isKnown ? kept.source : { count: 0, through: 0n, chars: 0 };
+  for (; count < most && turns[count]!.through >= through; count++) {
+    through = turns[count]!.through;
+    chars += entryChars(turns[count]!);
   }
-  return through;
+  return { count, through, chars };
 }
 
 function turnPart(turn: Turn, index: number, written: Written | undefined): Buffer {

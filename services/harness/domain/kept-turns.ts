@@ -4,8 +4,10 @@ import type { AssistantTurn, Turn, UserTurn } from "./session-state.ts";
 /** What a checkpoint has of the older turns, unread. */
 export interface KeptSource {
   count: number;
-  /** The highest position that belongs to any of them. */
+  /** Last position that belongs to the last of them; none goes beyond the next one's. */
   through: bigint;
+  /** Characters of their entries in a transcript, all together. */
+  chars: number;
   /** Their parts, one behind the other. Asked for once, when the first of them is looked at. */
   parts: () => Buffer;
   text: Buffer;
@@ -89,10 +91,20 @@ export function isKept(turn: Turn): boolean {
   return (turn as unknown) instanceof KeptTurn;
 }
 
-/** Where a kept turn comes from: how many there were, and the position that none of them goes beyond. */
-export function keptSource(turn: Turn): Pick<KeptSource, "count" | "through"> | undefined {
-  const kept: unknown = turn;
-  return kept instanceof KeptTurn ? kept.kept.source : undefined;
+/** The kept turns of a conversation: they come first, and all of them from one source. */
+export interface KeptPrefix {
+  source: KeptSource;
+  /** How many are left of the source: the oldest may have left the window. */
+  count: number;
+  isWhole: boolean;
+}
+
+/** The turns of a conversation that are kept, none of them looked at; undefined when there are none. */
+export function keptPrefix(turns: readonly Turn[]): KeptPrefix | undefined {
+  const first: unknown = turns[0];
+  if (!(first instanceof KeptTurn)) return undefined;
+  const { source } = first.kept;
+  return { source, count: source.count - first.index, isWhole: first.index === 0 };
 }
 
 /** What a checkpoint wrote of a turn, if it points into the text of these places. */

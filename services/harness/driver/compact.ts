@@ -17,7 +17,6 @@ import { newEvent, spanStart } from "./new-events.ts";
 export async function compact(ctx: DriveContext, plan: CompactionPlan, attempt: number): Promise<void> {
   const { state } = ctx.log;
   const body = projectCompaction(state, plan);
-  const fallback = summaryWithoutModel(state, plan);
   const span = spanStart(state, {
     purpose: PURPOSE.COMPACTION,
     consumedPosition: 0n,
@@ -34,7 +33,8 @@ export async function compact(ctx: DriveContext, plan: CompactionPlan, attempt: 
     $case: "agentThreadContextCompacted",
     value: {
       throughPosition: plan.throughPosition,
-      summary: textBlock(text || fallback),
+      // The turns that it stands for are the same as before the request.
+      summary: textBlock(text || summaryWithoutModel(state, plan)),
       modelRequestStartId: span.id,
     },
   });

@@ -10,6 +10,7 @@ import {
   serializeState,
   type WrittenState,
 } from "../../../services/harness/domain/checkpoint.ts";
+import { projectCompaction } from "../../../services/harness/domain/context/project-compaction.ts";
 import { decide } from "../../../services/harness/domain/decide.ts";
 import { fold } from "../../../services/harness/domain/fold.ts";
 import { foldAhead } from "../../../services/harness/domain/fold-ahead.ts";
@@ -198,6 +199,8 @@ function at(event: Event, position: bigint): Event {
 }
 
 function requestOf(state: SessionState): Buffer | undefined {
+  const action = decide(state);
+  if (action.type === "compact") return projectCompaction(state, action.plan);
   try {
     return projectRequest(state);
   } catch {

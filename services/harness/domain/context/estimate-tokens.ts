@@ -1,5 +1,5 @@
 import type { ContentBlock } from "../../../gen/ganglion/types/v1/content.ts";
-import { keptSource } from "../kept-turns.ts";
+import { keptPrefix } from "../kept-turns.ts";
 import { LIMITS } from "../limits.ts";
 import type { SessionState, Turn } from "../session-state.ts";
 import { blockSize } from "../text-block.ts";
@@ -30,14 +30,10 @@ export function turnTokens(turn: Turn): number {
 }
 
 function allSince(turns: readonly Turn[], position: bigint): number {
+  const kept = keptPrefix(turns);
   let tokens = 0;
-  for (let i = turns.length - 1; i >= 0; i--) {
-    const turn = turns[i]!;
-    const source = keptSource(turn);
-    // Kept turns stand first, all of one source: when none of them goes beyond, none has to be looked at.
-    if (source && source.through <= position) break;
-    tokens += tokensSince(turn, position);
-  }
+  const from = kept && kept.source.through <= position ? kept.count : 0;
+  for (let i = from; i < turns.length; i++) tokens += tokensSince(turns[i]!, position);
   return tokens;
 }
 

@@ -29,8 +29,14 @@ export function planCompaction(state: SessionState): CompactionPlan | "limit" | 
   const threshold = options.compact_at_tokens ?? 0;
   if (contextTokens(state) < threshold) return undefined;
   const end = endByBudget(state, options.keep_tokens ?? 0, state.turns.length);
-  const freed = state.turns.slice(0, end).reduce((sum, turn) => sum + turnTokens(turn), 0);
-  return freed >= threshold / 10 ? cut(state, end) : undefined;
+  return frees(state, end, threshold / 10) ? cut(state, end) : undefined;
+}
+
+/** True when the turns before `end` take up that many tokens; no more of them are looked at than it takes. */
+function frees({ turns }: SessionState, end: number, tokens: number): boolean {
+  let freed = 0;
+  for (let i = 0; i < end && freed < tokens; i++) freed += turnTokens(turns[i]!);
+  return freed >= tokens;
 }
 
 /** True when a prompt that is too long for the window can be made shorter. */

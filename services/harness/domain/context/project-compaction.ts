@@ -1,9 +1,10 @@
 import { capText } from "../cap-text.ts";
-import type { SessionState, Turn } from "../session-state.ts";
+import type { SessionState } from "../session-state.ts";
 import { contextOf } from "./context-of.ts";
 import type { CompactionPlan } from "./plan-compaction.ts";
 import { renderTurn } from "./render-turn.ts";
 import { summaryText } from "./summary-text.ts";
+import { quote, transcriptOf } from "./transcript.ts";
 
 // Few enough characters for a token that the estimate is on the safe side in most scripts.
 const CHARS_PER_TOKEN = 3;
@@ -28,7 +29,9 @@ export function projectCompaction(state: SessionState, plan: CompactionPlan): Bu
   if (!context || !state.agent) throw new Error("there is nothing to make a summary with");
   const { window_tokens: window = 0, summary_tokens: summaryTokens = 0 } = context.options;
   const budget = Math.max(2000, Math.floor((window * 0.7 - summaryTokens) * CHARS_PER_TOKEN));
-  const transcript = capText(transcriptOf(state, plan), Math.floor(budget / 2 ** state.summariesTooLong));
+  const before = state.summary ? [`summary of what came before:\n${quote(summaryText(state.summary))}`] : [];
+  const limit = Math.floor(budget / 2 ** state.summariesTooLong);
+  const transcript = transcriptOf(before, state.turns, plan.end, limit);
   const { id, speed, inferenceGeo } = state.agent.model;
   return Buffer.from(
     JSON.stringify({
@@ -51,18 +54,4 @@ export function summaryWithoutModel(state: SessionState, plan: CompactionPlan): 
     `No summary could be made. ${turns.length} entries left the window. What the user said in them, shortened:\n\n${asked.join("\n")}`,
     8000,
   );
-}
-
-function transcriptOf(state: SessionState, plan: CompactionPlan): string {
-  const before = state.summary ? [`summary of what came before:\n${quote(summaryText(state.summary))}`] : [];
-  return [...before, ...state.turns.slice(0, plan.end).map(entry)].join("\n\n");
-}
-
-function entry(turn: Turn): string {
-  return quote(renderTurn(turn, 4000));
-}
-
-/** Each line is marked as quoted, so that none of it can pass for a line of ours. */
-function quote(text: string): string {
-  return text.replaceAll(/^/gm, "> ");
 }

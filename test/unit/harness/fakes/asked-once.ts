@@ -1,7 +1,7 @@
 import type { WrittenEvent } from "../../../golden/load-log.ts";
 
 /** One question with one call in its answer, as the log has it: three turns, and the provider's count of tokens. */
-export function askedOnce(n: number): WrittenEvent[] {
+export function askedOnce(n: number, words = "at length "): WrittenEvent[] {
   const of = (type: string, id: string, body: Record<string, unknown>): WrittenEvent => ({
     type,
     id: `sevt_${id}${n}`,
@@ -23,7 +23,7 @@ export function askedOnce(n: number): WrittenEvent[] {
     });
   return [
     of("user.message", "u", {
-      content: [{ type: "text", text: `question ${n}, ${"at length ".repeat(20)}` }],
+      content: [{ type: "text", text: `question ${n}, ${words.repeat(20)}` }],
     }),
     of("session.status_running", "run", {}),
     begin("s"),
