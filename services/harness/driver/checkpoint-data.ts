@@ -11,7 +11,7 @@ const MAX_STATE_BYTES = 512 * 1024 * 1024;
 /** What is shorter is not worth the time. */
 const WORTH_BYTES = 4 * 1024;
 /** What is shorter is unpacked at once; with more, other sessions of the process go on meanwhile. */
-const SHORT_BYTES = 512 * 1024;
+const SHORT_BYTES = 16 * 1024 * 1024;
 const LEVEL = 3;
 
 const pack = promisify(deflateRaw);

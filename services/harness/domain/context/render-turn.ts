@@ -43,6 +43,9 @@ function renderBlock(block: ContentBlock): string {
   return decode(json);
 }
 
+// Made once: a summary is asked for with a thousand turns.
+const decoder = new TextDecoder();
+
 function decode(bytes: Uint8Array): string {
-  return new TextDecoder().decode(bytes);
+  return decoder.decode(bytes);
 }

@@ -10,10 +10,12 @@ export function summaryText({ block, throughPosition }: Summary): string {
   );
 }
 
+const decoder = new TextDecoder();
+
 /** The text of a text block; empty for any other. */
 export function textOf(block: ContentBlock): string {
   const json = blockJson(block);
   if (!json || block.type !== "text") return "";
-  const { text } = JSON.parse(new TextDecoder().decode(json)) as { text?: unknown };
+  const { text } = JSON.parse(decoder.decode(json)) as { text?: unknown };
   return typeof text === "string" ? text : "";
 }
