@@ -70,7 +70,7 @@ export function serializeState(state: SessionState, newest = NEWEST_TURNS): Writ
 
 /** Does the work of serializeState() on some of the turns, so that it is short if they stay as they are. */
 export function prepareTurns(state: SessionState, from: number, to: number): void {
-  const written = shownAsIs(state);
+  const written = shownAsIs(state, to);
   for (let i = from; i < Math.min(to, state.turns.length); i++) {
     const turn = state.turns[i]!;
     turnPart(turn, i, written);
@@ -109,10 +109,10 @@ export function parseState({ head, text, older }: ReadState): SessionState | und
 }
 
 /** What requests have of the turns, where they have them as they are. */
-function shownAsIs(state: SessionState): Written | undefined {
+function shownAsIs(state: SessionState, most?: number): Written | undefined {
   const context = contextOf(state);
   if (context?.strategy.view(state, context.options) !== state.turns) return undefined;
-  return writtenOf(state.summary, state.turns);
+  return writtenOf(state.summary, state.turns, most);
 }
 
 /** The oldest turns, up to so many: as long as none goes beyond the next one. Those that are kept are not looked at. */

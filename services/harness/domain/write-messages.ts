@@ -43,9 +43,13 @@ export function writeMessages(
   return messages.length === 0 ? [] : messagePieces(messages);
 }
 
-/** All of a conversation that will not change, written; undefined when there is nothing. */
-export function writtenOf(summary: Summary | null, turns: readonly Turn[]): Written | undefined {
-  return extend(find(summary, turns), summary, turns, (block) => block, 1);
+/** What will not change of a conversation, of its first `most` turns at least, written; undefined when there is nothing. */
+export function writtenOf(
+  summary: Summary | null,
+  turns: readonly Turn[],
+  most = turns.length,
+): Written | undefined {
+  return extend(find(summary, turns), summary, turns, (block) => block, 1, most);
 }
 
 /** Takes what writtenOf() gave another brain: later requests go on behind it. */
@@ -77,10 +81,11 @@ function extend(
   turns: readonly Turn[],
   resolve: Resolve,
   atLeast: number,
+  most = turns.length,
 ): Written | undefined {
   const from = before?.turns.length ?? 0;
   let end = from;
-  while (end < turns.length - 1 && isFinal(turns[end] as Turn)) end += 1;
+  while (end < Math.min(most, turns.length - 1) && isFinal(turns[end] as Turn)) end += 1;
   if (end - from < atLeast) return before;
   const messages = projectMessages(before ? null : summary, turns.slice(from, end), resolve);
   const role = messages.at(-1)?.role ?? before?.role;

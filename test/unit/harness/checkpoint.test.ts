@@ -7,6 +7,7 @@ import type { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
 import {
   CHECKPOINT_FORMAT,
   parseState,
+  prepareTurns,
   serializeState,
   type WrittenState,
 } from "../../../services/harness/domain/checkpoint.ts";
@@ -47,6 +48,14 @@ describe("a checkpoint", () => {
     assert.equal(parse({ head: Buffer.alloc(0), text, older }), undefined);
     const other = Buffer.from(head.toString("latin1").replace("activeMs,", "activeMx,"), "latin1");
     assert.equal(parse({ head: other, text, older }), undefined);
+  });
+
+  it("is the same whether its turns were prepared before or not, however many at a time", () => {
+    for (const slice of [1, 7, 1000]) {
+      const state = longConversation(40);
+      for (let from = 0; from < state.turns.length; from += slice) prepareTurns(state, from, from + slice);
+      assert.deepEqual(serializeState(state), serializeState(longConversation(40)));
+    }
   });
 
   it("that has one other byte anywhere, or is cut, is not read", async () => {
