@@ -1,4 +1,4 @@
-import { type SpiffeId, spiffeIdOf } from "../tls/spiffe-id.ts";
+import { type SpiffeId, spiffeIdWithDigest } from "../tls/spiffe-id.ts";
 import type { AuthContext } from "./transport-types.ts";
 
 /** What a call gives to find out who is at the other end. */
@@ -35,7 +35,7 @@ function read(context: AuthContext): Known {
   // grpc-js leaves this empty unless the certificate was verified.
   if (!certificate) return { id: null, until: Number.POSITIVE_INFINITY };
   const until = Date.parse(certificate.valid_to);
-  return { id: spiffeIdOf(certificate) ?? null, until: Number.isNaN(until) ? 0 : until };
+  return { id: spiffeIdWithDigest(certificate) ?? null, until: Number.isNaN(until) ? 0 : until };
 }
 
 // Not public in grpc-js; without it every call reads the certificate, and is right all the same.

@@ -19,6 +19,8 @@ export interface Principal {
   keyId: string | null;
   /** SPIFFE id at the other end of the connection: the caller's own, or the gateway's. */
   peerSpiffeId: string;
+  /** SHA-256 (hexadecimal) of the certificate at the other end of the connection; absent where none was read. */
+  peerCertSha256?: string;
 }
 
 /** Finds out who calls from the verified peer (null = it showed no certificate) and the metadata. */
@@ -79,6 +81,7 @@ export function principalOfPeer(peer: SpiffeId | null): Principal {
     workspaceId: null,
     keyId: null,
     peerSpiffeId: peer.uri,
+    ...(peer.certSha256 === undefined ? {} : { peerCertSha256: peer.certSha256 }),
   };
 }
 
@@ -114,6 +117,7 @@ function forwardedPrincipal(bytes: Buffer, gateway: Principal): Principal {
     workspaceId: isClient ? said.workspaceId : null,
     keyId: id ? null : said.subject,
     peerSpiffeId: gateway.spiffeId,
+    ...(gateway.peerCertSha256 === undefined ? {} : { peerCertSha256: gateway.peerCertSha256 }),
   };
 }
 

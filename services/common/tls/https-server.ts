@@ -1,7 +1,7 @@
 import type { RequestListener } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { TLSSocket } from "node:tls";
-import { type SpiffeId, spiffeIdOf } from "./spiffe-id.ts";
+import { type SpiffeId, spiffeIdWithDigest } from "./spiffe-id.ts";
 import type { TlsBundle } from "./tls-bundle.ts";
 
 /** An HTTPS server of the mesh: TLS 1.3, client certificates required, reloaded with the bundle. */
@@ -39,7 +39,7 @@ export function peerOf(socket: TLSSocket): SpiffeId | undefined {
     const certificate = socket.getPeerCertificate();
     // A connection that is closed no longer knows: that is no answer to keep.
     if (!certificate?.valid_to) return undefined;
-    peer = { id: spiffeIdOf(certificate), until: Date.parse(certificate.valid_to) };
+    peer = { id: spiffeIdWithDigest(certificate), until: Date.parse(certificate.valid_to) };
     peers.set(socket, peer);
   }
   return peer.until > Date.now() ? peer.id : undefined;

@@ -9,6 +9,8 @@ export interface SpiffeId {
   uri: string;
   service: string;
   instance: string;
+  /** SHA-256 (hexadecimal) of the certificate that says so; absent when the id comes from elsewhere. */
+  certSha256?: string;
 }
 
 const FORM = /^spiffe:\/\/ganglion\.local\/([a-z][a-z0-9-]{0,31})\/([A-Za-z0-9][A-Za-z0-9._-]{0,63})$/;
@@ -24,6 +26,14 @@ export function spiffeUri(service: string, instance: string): string {
 export function parseSpiffeUri(uri: string): SpiffeId | undefined {
   const match = FORM.exec(uri);
   return match?.[1] && match[2] ? { uri, service: match[1], instance: match[2] } : undefined;
+}
+
+/** The id in a verified certificate, with the digest of that certificate; as strict as spiffeIdOf. */
+export function spiffeIdWithDigest(
+  certificate: Pick<PeerCertificate, "subjectaltname" | "fingerprint256">,
+): SpiffeId | undefined {
+  const id = spiffeIdOf(certificate);
+  return id && { ...id, certSha256: certificate.fingerprint256.replaceAll(":", "").toLowerCase() };
 }
 
 /**
