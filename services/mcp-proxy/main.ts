@@ -15,6 +15,7 @@ import { SessionServiceService } from "../gen/ganglion/session/v1/session_servic
 import { openAudit } from "./audit/open-audit.ts";
 import { recordTampering } from "./audit/report-anomalies.ts";
 import { fields, listOf } from "./config.ts";
+import { createAuditMacs } from "./domain/audit-macs.ts";
 import type { Run } from "./domain/call-mcp-tool.ts";
 import { isListed } from "./domain/destination-policy.ts";
 import { LiveSessions } from "./domain/live-sessions.ts";
@@ -112,6 +113,7 @@ async function start(): Promise<void> {
   let onLoginLost = () => {};
   const vault = await openVault(bootstrap.vault, log, () => onLoginLost());
   const { client, mount, login, keys } = vault;
+  const macs = createAuditMacs(vault.auditHmacKey);
   const pool = createPool(database, warn("database connection lost"));
   await beat(pool, writer);
   timers.push(setInterval(() => void beat(pool, writer).catch(warn("heartbeat failed")), BEAT_MS));
@@ -127,13 +129,14 @@ async function start(): Promise<void> {
     loginToken: login.token,
     store: vaultTokenStore,
     replica: writer.instance,
+    macs,
   });
   const secrets = createSecretReader(client, mount, tokens);
   const metrics = createMetrics("mcp-proxy", writer.instance);
   const tracing = createTracing("mcp-proxy", writer.instance);
   const audit = await openAudit({
     pool,
-    writer,
+    writer: { ...writer, hmacKeyId: macs.keyId },
     folder: config.GANGLION_AUDIT_DIR,
     sinks: config.GANGLION_AUDIT_SINKS,
     build: `ganglion ${VERSION}`,
@@ -198,12 +201,20 @@ async function start(): Promise<void> {
   const oauth = openOauth({
     ...{ ledger, bound, resolve, pools, secrets, mac, macKey: keys.macKey },
     documents: createOauthDocuments({
-      ...{ client, mount, loginToken: login.token, tokens, writer: secretWriter, replica: writer.instance },
+      ...{
+        client,
+        mount,
+        loginToken: login.token,
+        tokens,
+        writer: secretWriter,
+        replica: writer.instance,
+        macs,
+      },
     }),
     renewals: createRenewalStore(pool, writer),
     authorizations: createAuthorizationStore(pool),
   });
-  const passage = { access: createAccessStore(pool), ledger, secrets: oauth.secrets, mac, bound };
+  const passage = { access: createAccessStore(pool), ledger, secrets: oauth.secrets, mac, bound, macs };
   const pins = createToolPinStore(pool);
 
   const fences = watchFences({

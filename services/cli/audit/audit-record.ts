@@ -40,10 +40,24 @@ const INT32S = ["status", "v"] as const;
 /** Texts that records have since version 2 of the format. */
 const TEXTS_OF_2 = ["peer_spki_sha256", "tls_version"] as const;
 
+/** And since version 3. */
+const TEXTS_OF_3 = [
+  "build",
+  "caller_cert_sha256",
+  "hmac_key_id",
+  "request_body_hmac",
+  "response_body_hmac",
+  "token_audience",
+  "upstream_effect",
+  "vault_token_accessor_hmac",
+] as const;
+const FLAG_OF_3 = "response_withheld";
+
 /** A record of the audit log as docs/AUDIT_FORMAT.md describes it. */
 export type AuditRecord = Readonly<
   Record<(typeof TEXTS)[number], string> &
-    Partial<Record<(typeof TEXTS_OF_2)[number], string>> &
+    Partial<Record<(typeof TEXTS_OF_2)[number] | (typeof TEXTS_OF_3)[number], string>> &
+    Partial<Record<typeof FLAG_OF_3, boolean>> &
     Record<(typeof INT64S)[number], string> &
     Record<(typeof INT32S)[number], number>
 >;
@@ -53,10 +67,11 @@ export function isChange({ operation }: Pick<AuditRecord, "operation">): boolean
   return operation.startsWith("vault.");
 }
 
-const KEYS = [...TEXTS, ...INT64S, ...INT32S];
-const KEYS_OF: ReadonlyMap<unknown, ReadonlySet<string>> = new Map([
-  [1, new Set(KEYS)],
-  [2, new Set([...KEYS, ...TEXTS_OF_2])],
+/** Keys of each version that there is. */
+const FORMATS: ReadonlyMap<unknown, { texts: readonly string[]; flags: readonly string[] }> = new Map([
+  [1, { texts: TEXTS, flags: [] }],
+  [2, { texts: [...TEXTS, ...TEXTS_OF_2], flags: [] }],
+  [3, { texts: [...TEXTS, ...TEXTS_OF_2, ...TEXTS_OF_3], flags: [FLAG_OF_3] }],
 ]);
 const IS_INT64 = /^(0|-?[1-9][0-9]{0,18})$/;
 const IS_HASH = /^[0-9a-f]{64}$/;
@@ -111,16 +126,17 @@ export function contentHash(record: AuditRecord): string {
 }
 
 function faultOf(object: Record<string, unknown>): string | undefined {
-  const known = KEYS_OF.get(object.v);
-  if (!known) return "has another format version";
-  const keys = Object.keys(object);
-  if (keys.length !== known.size || keys.some((key) => !known.has(key)))
+  const format = FORMATS.get(object.v);
+  if (!format) return "has another format version";
+  const { texts, flags } = format;
+  const known = [...texts, ...flags, ...INT64S, ...INT32S];
+  if (Object.keys(object).length !== known.length || known.some((key) => !Object.hasOwn(object, key)))
     return "does not have the format's keys";
-  const texts = object.v === 1 ? TEXTS : [...TEXTS, ...TEXTS_OF_2];
   const text = texts.find((key) => typeof object[key] !== "string");
   const int64 = INT64S.find((key) => typeof object[key] !== "string" || !IS_INT64.test(object[key]));
   const int32 = INT32S.find((key) => !Number.isInteger(object[key]));
-  const wrong = text ?? int64 ?? int32;
+  const flag = flags.find((key) => typeof object[key] !== "boolean");
+  const wrong = text ?? int64 ?? int32 ?? flag;
   if (wrong) return `has a ${wrong} of another type`;
   const { hash, prev, sequence } = object as AuditRecord;
   if (!IS_HASH.test(hash) || !IS_HASH.test(prev)) return "has no proper hash";

@@ -16,11 +16,15 @@ export function explainRequest(records: readonly AuditRecord[]): Step[] {
   if (isChange(first)) return explainChange(first, { decision, outcome, recovery });
   const steps: Step[] = [
     ["who", first.caller || "nobody with a certificate of the mesh"],
+    ...certificateOf(first),
     [
       "session",
       first.session_id ? `${first.session_id}, epoch ${first.epoch}` : "none: the token names no session",
     ],
-    ["token", first.token_id || "none"],
+    [
+      "token",
+      first.token_audience ? `${first.token_id}, for a ${first.token_audience}` : first.token_id || "none",
+    ],
     ["asked", `${first.operation} ${first.target}`.trim()],
     ["to", first.destination || "nowhere: no destination was chosen"],
   ];
@@ -30,7 +34,7 @@ export function explainRequest(records: readonly AuditRecord[]): Step[] {
   if (first.credential_id === "") steps.push(["credential", "none"]);
   else {
     const how = read
-      ? `version ${read.credential_version}, read by Vault's request ${read.vault_request_id}`
+      ? `version ${read.credential_version}, read by Vault's request ${read.vault_request_id}${heldBy(read)}`
       : "not read";
     steps.push(["credential", `${first.credential_id}, ${how}`]);
   }
@@ -43,17 +47,68 @@ export function explainRequest(records: readonly AuditRecord[]): Step[] {
       : "nothing",
   ]);
   if (dispatch) steps.push(["secured", securityOf(outcome)]);
+  steps.push(...bodiesOf(outcome));
   if (outcome) {
     const status = outcome.status === 0 ? "" : ` with status ${outcome.status}`;
     const removed =
       outcome.redactions === "0" ? "" : `, the credential removed in ${outcome.redactions} places`;
+    const withheld = outcome.response_withheld ? ", the answer or the rest of it was withheld" : "";
     steps.push([
       "outcome",
-      `${outcome.reason}${status}, ${outcome.response_bytes} bytes back${removed}, record ${outcome.sequence} at ${outcome.created_at}`,
+      `${outcome.reason}${status}, ${outcome.response_bytes} bytes back${removed}${withheld}, record ${outcome.sequence} at ${outcome.created_at}`,
     ]);
   }
-  steps.push(...endOf({ decision, outcome, recovery }));
+  steps.push(
+    ...endOf({ decision, outcome, recovery }),
+    ...effectOf(outcome ?? recovery),
+    ...writersOf(records),
+  );
   return steps;
+}
+
+/** The certificate that was shown at the door. */
+function certificateOf({ caller_cert_sha256: digest }: AuditRecord): Step[] {
+  return digest ? [["certificate", `sha256:${digest}`]] : [];
+}
+
+function heldBy({ vault_token_accessor_hmac: hmac, hmac_key_id: key }: AuditRecord): string {
+  return hmac ? ` with the token whose accessor has hmac:${hmac} (key ${key})` : "";
+}
+
+/** What is known of the bodies: never what they were. */
+function bodiesOf(outcome: AuditRecord | undefined): Step[] {
+  const { request_body_hmac: sent, response_body_hmac: came, hmac_key_id: key } = outcome ?? {};
+  const steps: Step[] = [];
+  if (sent) steps.push(["body sent", `hmac:${sent} (key ${key})`]);
+  if (came) steps.push(["body back", `hmac:${came} (key ${key})`]);
+  return steps;
+}
+
+const EFFECTS: Readonly<Record<string, string>> = {
+  none: "none: nothing left",
+  sent: "sent: it left, at least in part, and was not seen to be answered to the end",
+  complete: "complete: it was answered to the end",
+  unknown: "unknown: it may have left, or not",
+};
+const CHANGE_EFFECTS: Readonly<Record<string, string>> = {
+  complete: "complete: the change was made",
+  unknown: "unknown: it may have been made, in part or whole, or not",
+};
+
+/** How far it came outside; records of older versions do not say. */
+function effectOf(end: AuditRecord | undefined): Step[] {
+  const effect = end?.upstream_effect;
+  if (!end || !effect) return [];
+  const words = isChange(end) ? CHANGE_EFFECTS : EFFECTS;
+  return [["effect", words[effect] ?? effect]];
+}
+
+/** Which programs wrote the records. */
+function writersOf(records: readonly AuditRecord[]): Step[] {
+  const writers = new Set(
+    records.flatMap(({ build, instance }) => (build ? [`${build} as ${instance}`] : [])),
+  );
+  return writers.size === 0 ? [] : [["written by", [...writers].join(", ")]];
 }
 
 /** What a honeytoken record says: there is one for each request. */
@@ -68,6 +123,7 @@ function explainDecoy(record: AuditRecord): Step[] {
   } = record;
   const steps: Step[] = [
     ["who", caller],
+    ...certificateOf(record),
     ["asked", `${operation} of decoy ${target}${workspace && ` in ${workspace}`}`],
   ];
   if (session !== "") steps.push(["session", session]);
@@ -94,6 +150,7 @@ function explainChange(first: AuditRecord, { decision, outcome, recovery }: Step
   const vault = first.target ? `in vault ${first.target}` : "in a vault that is not known";
   const steps: Step[] = [
     ["who", first.caller || "mcp-proxy itself, to finish what was begun"],
+    ...certificateOf(first),
     ["asked", `${first.operation} ${vault}${first.workspace_id && ` of ${first.workspace_id}`}`],
   ];
   if (decision) steps.push(decisionOf(decision));
@@ -106,7 +163,7 @@ function explainChange(first: AuditRecord, { decision, outcome, recovery }: Step
   if (outcome) {
     steps.push(["outcome", `${outcome.reason}, record ${outcome.sequence} at ${outcome.created_at}`]);
   }
-  steps.push(...endOf({ decision, outcome, recovery }));
+  steps.push(...endOf({ decision, outcome, recovery }), ...effectOf(outcome ?? recovery));
   return steps;
 }
 

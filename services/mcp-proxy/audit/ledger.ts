@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
 import { crashPoint } from "../../common/crash/crash-point.ts";
+import type { WriterColumns } from "../domain/new-record.ts";
 import type { CallClaim, CallEnd, Guard, Ledger, LedgerRecord } from "../domain/ports.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import { stripDatabaseError } from "../store/database-error.ts";
@@ -19,6 +20,10 @@ import type { WrittenRow } from "./written-row.ts";
 export interface Writer {
   instance: string;
   bootId: string;
+  /** Program and version. */
+  build?: string;
+  /** Id of the key that its HMACs follow from. */
+  hmacKeyId?: string;
 }
 
 /** What becomes of records beside their place in the database. */
@@ -56,7 +61,7 @@ const MAX_DIRECT = 3;
  */
 export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions = {}): Ledger {
   const { keep = async () => {}, onUncertain = () => {} } = options;
-  const who = { instance: writer.instance, boot_id: writer.bootId };
+  const who = writerColumns(writer);
   const entryOf = (record: LedgerRecord, guard?: Guard) => ({
     record: { ...record, ...who },
     ...(guard ? { guard: guardJson(guard) } : {}),
@@ -189,6 +194,11 @@ export function createLedger(pool: Pool, writer: Writer, options: LedgerOptions 
       refuseClosed(row?.refusal);
     },
   };
+}
+
+/** What each record says of its writer. */
+export function writerColumns({ instance, bootId, build = "", hmacKeyId = "" }: Writer): WriterColumns {
+  return { instance, boot_id: bootId, build, hmac_key_id: hmacKeyId };
 }
 
 /** Somebody closed the request already: what it says now comes too late, and is not in the log. */

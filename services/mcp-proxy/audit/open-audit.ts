@@ -27,7 +27,7 @@ export interface AuditKeys extends SigningKeys {
 /** What the audit log is made of. */
 export interface AuditOptions {
   pool: Pool;
-  writer: Writer;
+  writer: Omit<Writer, "build">;
   /** Folder outside of the database; undefined = the database only. */
   folder: string | undefined;
   /** `strict`: no call goes on before both places have its record. `any`: the folder follows. */
@@ -62,7 +62,8 @@ const RECOVER_MS = 30_000;
 
 /** Opens the audit log: ledger, the folder beside it, checkpoints, ends of sessions. */
 export async function openAudit(options: AuditOptions): Promise<Audit> {
-  const { pool, writer, folder, sinks, log, registry } = options;
+  const { pool, folder, sinks, log, registry } = options;
+  const writer: Writer = { ...options.writer, build: options.build };
   const trouble = (message: string) => (error: unknown) => log.warn({ err: error }, message);
   const store = createCheckpointStore(pool);
   const { logId } = await store.head();

@@ -38,7 +38,8 @@ export interface RecordQuery {
 const SELECT = `SELECT r.sequence, r.created_at, r.v, r.log_id, r.prev, r.hash, r.kind, r.request_id, r.session_id,
     r.workspace_id, r.epoch, r.caller, r.token_id, r.operation, r.destination, r.target, r.tls_version, r.effect, r.reason,
     r.policy_digest, r.rule_id, r.credential_id, r.credential_version, r.vault_request_id, r.peer_address,
-    r.peer_spki_sha256, r.status, r.request_bytes, r.response_bytes, r.call_key, r.redactions, r.record_count, r.detail,
+    r.peer_spki_sha256, r.caller_cert_sha256, r.token_audience, r.request_body_hmac, r.response_body_hmac,
+    r.vault_token_accessor_hmac, r.hmac_key_id, r.response_withheld, r.upstream_effect, r.build, r.status, r.request_bytes, r.response_bytes, r.call_key, r.redactions, r.record_count, r.detail,
     r.instance, r.boot_id, proxy.audit_line(r) AS line
   FROM proxy.audit_records r`;
 const RECORDS = `${SELECT} WHERE r.sequence > $1`;

@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import { isChange } from "../domain/audited-change.ts";
 import { blankRecord } from "../domain/new-record.ts";
 import { query } from "../store/query.ts";
-import type { Writer } from "./ledger.ts";
+import { type Writer, writerColumns } from "./ledger.ts";
 import { WRITE_RECORDS } from "./ledger-statements.ts";
 import type { WrittenRow } from "./written-row.ts";
 
@@ -10,6 +10,7 @@ type OpenRow = Record<string, string> & { request_id: string; operation: string;
 
 // Without its last condition the join could not use the index of requests, which leaves out records of none.
 const FIND = `SELECT o.request_id, o.is_dispatched, r.session_id, r.workspace_id, r.epoch::text, r.caller, r.token_id,
+                r.caller_cert_sha256, r.token_audience,
                 r.operation, r.destination, r.target, r.call_key, r.credential_id, r.policy_digest, r.rule_id
          FROM proxy.open_requests o
          JOIN proxy.audit_records r ON r.request_id = o.request_id AND r.kind = 'decision' AND r.request_id <> ''`;
@@ -77,9 +78,8 @@ async function write(
     record: {
       ...blankRecord("recovery", known.request_id),
       ...known,
-      reason: reasonOf(known, isDispatched, isUnsent.get(known.request_id) === true),
-      instance: writer.instance,
-      boot_id: writer.bootId,
+      ...fateOf(known, isDispatched, isUnsent.get(known.request_id) === true),
+      ...writerColumns(writer),
     },
   }));
   const written = await query<WrittenRow>(pool, WRITE_RECORDS, [JSON.stringify(entries)]);
@@ -87,12 +87,10 @@ async function write(
   return written.filter(({ line }) => line !== null);
 }
 
-function reasonOf(
-  { operation }: Pick<OpenRow, "operation">,
-  isDispatched: boolean,
-  isUnsent: boolean,
-): string {
-  if (isUnsent) return isDispatched ? "not_sent" : "not_dispatched";
+/** How far a request came, and the word for it. */
+function fateOf({ operation }: Pick<OpenRow, "operation">, isDispatched: boolean, isUnsent: boolean) {
   // A change has no dispatch: how far it came at Vault and in the database nobody wrote down.
-  return isDispatched || isChange(operation) ? "unknown" : "not_dispatched";
+  if (!isUnsent && (isDispatched || isChange(operation)))
+    return { reason: "unknown", upstream_effect: "unknown" };
+  return { reason: isUnsent && isDispatched ? "not_sent" : "not_dispatched", upstream_effect: "none" };
 }

@@ -1,7 +1,7 @@
 import type { CallContext } from "../../common/grpc/call-context.ts";
 import type { AnyHandler, Definition, Implementation } from "../../common/grpc/handlers.ts";
 import { McpProxyServiceService } from "../../gen/ganglion/mcpproxy/v1/mcp_proxy_service.ts";
-import { blankRecord, recordText } from "../domain/new-record.ts";
+import { blankRecord, callerColumns } from "../domain/new-record.ts";
 import type { Ledger, LedgerRecord } from "../domain/ports.ts";
 import { reasonOf } from "../domain/proxy-error.ts";
 
@@ -36,8 +36,9 @@ export function recordTampering(implementation: Implementation, ledger: Ledger):
         return await handler.run(request, ctx);
       } catch (error) {
         if (reasonOf(error) === TAMPERED) {
-          const caller = recordText(ctx.principal.spiffeId);
-          await ledger.write({ ...blankRecord("anomaly"), caller, operation: name, reason: TAMPERED });
+          const { spiffeId: caller, peerCertSha256: callerCert = "" } = ctx.principal;
+          const who = callerColumns({ caller, callerCert });
+          await ledger.write({ ...blankRecord("anomaly"), ...who, operation: name, reason: TAMPERED });
         }
         throw error;
       }

@@ -23,7 +23,7 @@ export interface SessionEndsOptions {
 
 const WRITE = {
   name: "audit_session_ends",
-  text: "SELECT w.sequence, w.line FROM proxy.write_session_ends($1, $2, $3) w ORDER BY w.ordinal",
+  text: "SELECT w.sequence, w.line FROM proxy.write_session_ends($1, $2, $3, $4) w ORDER BY w.ordinal",
 };
 /** Also what no notification told of is found; a session with an open request is waited for. */
 const POLL_MS = 2000;
@@ -43,7 +43,12 @@ export function startSessionEnds({
   const look = async () => {
     do {
       isAgain = false;
-      const rows = await query<WrittenRow>(pool, WRITE, [writer.instance, writer.bootId, MOST]);
+      const rows = await query<WrittenRow>(pool, WRITE, [
+        writer.instance,
+        writer.bootId,
+        MOST,
+        writer.build ?? "",
+      ]);
       const last = rows.at(-1);
       if (last) {
         // Stored is stored: the file catches up by itself.

@@ -1,6 +1,12 @@
 import { newId } from "../../common/ids/new-id.ts";
 import { parseDestination } from "./canonical-url.ts";
-import { blankRecord, recordText } from "./new-record.ts";
+import {
+  type AuditedCaller,
+  blankRecord,
+  callerColumns,
+  recordText,
+  type UpstreamEffect,
+} from "./new-record.ts";
 import type { Ledger, ToolPinRecord, ToolPinStore } from "./ports.ts";
 import { proxyError } from "./proxy-error.ts";
 import type { RowMac } from "./row-mac.ts";
@@ -13,13 +19,11 @@ export interface ApproveDeps {
 }
 
 /** Who approves what. */
-export interface PinApproval {
+export interface PinApproval extends AuditedCaller {
   workspaceId: string;
   serverUrl: string;
   toolName: string;
   sha256: Buffer;
-  /** SPIFFE id of the caller. */
-  caller: string;
 }
 
 /**
@@ -33,22 +37,23 @@ export async function approveToolPin(deps: ApproveDeps, approval: PinApproval): 
   const record = {
     ...blankRecord("decision", newId("req")),
     workspace_id: workspaceId,
-    caller: recordText(caller),
+    ...callerColumns(approval),
     operation: "approve_tool_pin",
     destination: recordText(destination?.origin ?? ""),
     target: recordText(`${toolName} sha256:${sha256.toString("hex")}`),
   };
   await deps.ledger.write({ ...record, effect: "allow" });
-  const end = (reason: string) => deps.ledger.write({ ...record, kind: "outcome", reason });
+  const end = (reason: string, effect: UpstreamEffect) =>
+    deps.ledger.write({ ...record, kind: "outcome", reason, upstream_effect: effect });
   const mac = deps.mac.toolPin({ workspaceId, serverUrl, toolName, sha256 });
   let pin: ToolPinRecord | undefined;
   try {
     pin = await deps.pins.approve({ workspaceId, serverUrl, toolName, sha256, mac, by: caller });
   } catch (error) {
-    await end("error");
+    await end("error", "unknown");
     throw error;
   }
-  await end(pin ? "ok" : "pin_not_found");
+  await end(pin ? "ok" : "pin_not_found", pin ? "complete" : "none");
   if (!pin) throw proxyError("PIN_NOT_FOUND");
   return pin;
 }

@@ -5,19 +5,21 @@ import { endingOf, openPassage, type PassageDeps } from "./passage.ts";
 export interface JournalQuestion {
   token: string | undefined;
   caller: string;
+  callerCert: string;
   key: string;
 }
 
 /** Judges and records a question to the journal as any other request; it has no destination and needs no credential. */
 export async function askJournal<T>(
   deps: PassageDeps,
-  { token, caller, key }: JournalQuestion,
+  { token, caller, callerCert, key }: JournalQuestion,
   operation: "mcp_get_call" | "mcp_watch_call" | "mcp_cancel_call",
   work: (access: AccessRow) => Promise<T>,
 ): Promise<T> {
   const passage = await openPassage(deps, {
     token,
     caller,
+    callerCert,
     operation,
     target: "",
     callKey: key,

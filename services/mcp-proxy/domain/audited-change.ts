@@ -1,7 +1,7 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import { newId } from "../../common/ids/new-id.ts";
 import type { Confinement } from "./confinement.ts";
-import { blankRecord, recordText } from "./new-record.ts";
+import { type AuditedCaller, blankRecord, callerColumns, recordText } from "./new-record.ts";
 import { endingOf, factsOf } from "./passage.ts";
 import type { Ledger, LedgerRecord } from "./ports.ts";
 import { proxyError, reasonOf } from "./proxy-error.ts";
@@ -21,11 +21,8 @@ export type ChangeOperation =
   | "vault.finish_authorization"
   | "vault.remove_secret";
 
-/** Who asks for a change: what they are confined to, and how records name them. */
-export interface ChangeAsker extends Confinement {
-  /** Empty: mcp-proxy itself, finishing what somebody began. */
-  caller: string;
-}
+/** Who asks for a change: what they are confined to, and how records name them (mcp-proxy itself: finishing what somebody began). */
+export interface ChangeAsker extends Confinement, AuditedCaller {}
 
 /** What is asked for, before it is judged. */
 export interface ChangeRequest {
@@ -67,7 +64,7 @@ export async function auditedChange<Judged extends JudgedChange, Made>(
   const record: LedgerRecord = {
     ...blankRecord("decision", newId("req")),
     workspace_id: who.workspaceId ?? "",
-    caller: recordText(who.caller),
+    ...callerColumns(who),
     operation,
     target: recordText(vaultId),
     credential_id: credentialId ?? "",
@@ -84,7 +81,7 @@ export async function auditedChange<Judged extends JudgedChange, Made>(
   record.credential_id = judged.credentialId ?? "";
   await ledger.write({ ...record, effect: "allow" });
 
-  const known: LedgerRecord = { ...record, kind: "outcome", reason: "ok" };
+  const known: LedgerRecord = { ...record, kind: "outcome", reason: "ok", upstream_effect: "complete" };
   const notes: ChangeNotes = {
     wrote: (secret) => void Object.assign(known, factsOf(secret)),
     isVault: (id) => void Object.assign(known, { target: id }),
@@ -95,7 +92,8 @@ export async function auditedChange<Judged extends JudgedChange, Made>(
     made = await make(judged, notes);
   } catch (error) {
     // Without its outcome the request is closed by a recovery record; the caller hears what failed first.
-    await ledger.write({ ...known, reason: endingOf(error) }).catch(() => {});
+    const failed = { reason: endingOf(error), upstream_effect: "unknown" as const };
+    await ledger.write({ ...known, ...failed }).catch(() => {});
     throw error;
   }
   try {

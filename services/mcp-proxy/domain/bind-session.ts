@@ -2,6 +2,7 @@ import { parseDestination } from "./canonical-url.ts";
 import { refuseDecoys, type VaultUse } from "./decoys.ts";
 import { type FindBindingDeps, findBinding } from "./find-binding.ts";
 import type { Vaults } from "./manage-vaults.ts";
+import type { AuditedCaller } from "./new-record.ts";
 import type { Ledger } from "./ports.ts";
 import { proxyError } from "./proxy-error.ts";
 import type { VaultStore } from "./records.ts";
@@ -18,7 +19,11 @@ export interface BindDeps extends FindBindingDeps {
  * Ties a session to its vaults, MCP servers and models, once. The same binding again changes nothing; another one for
  * the same session is refused, so nobody can widen a session by binding it again without saying so.
  */
-export async function bindSession(deps: BindDeps, asked: BindingFields, caller: string): Promise<void> {
+export async function bindSession(
+  deps: BindDeps,
+  asked: BindingFields,
+  caller: AuditedCaller,
+): Promise<void> {
   const known = await deps.vaultStore.findMany(asked.vaultIds);
   await refuseDecoys(deps, known, useOf(asked, caller));
   for (const vaultId of asked.vaultIds) {
@@ -51,7 +56,11 @@ export async function bindSession(deps: BindDeps, asked: BindingFields, caller: 
  * Gives a bound session other MCP servers, and nothing else: who asks must name all else as it is bound. Credentials are
  * looked for in the same vaults as before.
  */
-export async function rebindSession(deps: BindDeps, asked: BindingFields, caller: string): Promise<void> {
+export async function rebindSession(
+  deps: BindDeps,
+  asked: BindingFields,
+  caller: AuditedCaller,
+): Promise<void> {
   await refuseDecoys(deps, await deps.vaultStore.findMany(asked.vaultIds), useOf(asked, caller));
   const before = await findBinding(deps, asked.sessionId);
   const system = await deps.vaults.system(asked.workspaceId, caller);
@@ -67,8 +76,8 @@ export async function rebindSession(deps: BindDeps, asked: BindingFields, caller
   if (!(await deps.bindings.replaceServers(binding, mac, before.mac))) throw proxyError("ID_REUSED");
 }
 
-function useOf({ workspaceId, sessionId }: BindingFields, caller: string): VaultUse {
-  return { operation: "binding.bind", caller, workspaceId, sessionId };
+function useOf({ workspaceId, sessionId }: BindingFields, caller: AuditedCaller): VaultUse {
+  return { ...caller, operation: "binding.bind", workspaceId, sessionId };
 }
 
 function inNormalForm(servers: BindingFields["mcpServers"]): BindingFields["mcpServers"] {

@@ -12,7 +12,7 @@ import {
   statusOf,
 } from "./list-mcp-tools.ts";
 import type { LiveSessions } from "./live-sessions.ts";
-import type { McpTarget, McpTool } from "./mcp-caller.ts";
+import type { McpPlace, McpTool } from "./mcp-caller.ts";
 import { renewAfterRefusal } from "./oauth/renewals.ts";
 import { endingOf, openPassage, type Passage, type Sent } from "./passage.ts";
 import type { CallJournal, JournalEntry } from "./ports.ts";
@@ -65,6 +65,7 @@ export interface Answered {
 export interface ToolCall {
   token: string | undefined;
   caller: string;
+  callerCert: string;
   /** Metadata in which the caller brings a credential of its own, which it may not (cases A025, B110). */
   ownCredential?: string;
   serverName: string;
@@ -119,6 +120,7 @@ function openCall(deps: ToolCallDeps, call: ToolCall, digest: Buffer): Promise<P
   return openPassage(deps, {
     token: call.token,
     caller: call.caller,
+    callerCert: call.callerCert,
     operation: "mcp_call_tool",
     target: call.name,
     callKey: call.key,
@@ -136,7 +138,7 @@ function openCall(deps: ToolCallDeps, call: ToolCall, digest: Buffer): Promise<P
   });
 }
 
-function sentOf(deps: ToolCallDeps, { inputJson, name }: ToolCall, target: Omit<McpTarget, "met">): Sent {
+function sentOf(deps: ToolCallDeps, { inputJson, name }: ToolCall, target: McpPlace): Sent {
   return {
     address: target.address,
     requestBytes: Buffer.byteLength(inputJson),
@@ -271,7 +273,8 @@ async function runOnce(
       : await Promise.all([passage.secret(), deps.resolve(destination)]);
     seen.version = secret?.version ?? 0n;
     const { serverName } = call;
-    const target = { access, serverName, destination, address, credential, secret, met: passage.met };
+    const { met, traffic } = passage;
+    const target = { access, serverName, destination, address, credential, secret, met, traffic };
     if (signal.aborted) throw proxyError("UPSTREAM_UNREACHABLE");
     if (!dispatched && !(await passage.dispatch(sentOf(deps, call, target)))) throw proxyError("ID_REUSED");
     const limits = { silenceMs: call.timeoutMs, totalMs: TOTAL_MS };

@@ -1,14 +1,13 @@
 import { newId } from "../../common/ids/new-id.ts";
-import { blankRecord, recordText } from "./new-record.ts";
+import { type AuditedCaller, blankRecord, callerColumns, recordText } from "./new-record.ts";
 import type { Ledger, LedgerRecord } from "./ports.ts";
 import { proxyError } from "./proxy-error.ts";
 import type { VaultRow } from "./records.ts";
 import { isMac, type RowMac } from "./row-mac.ts";
 
 /** What somebody tried to do with a vault. */
-export interface VaultUse {
+export interface VaultUse extends AuditedCaller {
   operation: "binding.bind" | "vault.validate_credential";
-  caller: string;
   workspaceId: string;
   sessionId?: string;
   credentialId?: string;
@@ -42,21 +41,20 @@ export async function refuseDecoys(
 export async function notePlanted(
   ledger: Ledger,
   vault: { vaultId: string; workspaceId: string },
-  caller: string,
+  { caller, callerCert = "" }: AuditedCaller,
 ): Promise<void> {
   const { vaultId, workspaceId } = vault;
-  await ledger.write(
-    decoyRecord("planted", vaultId, { operation: "vault.create_vault", caller, workspaceId }),
-  );
+  const what = { operation: "vault.create_vault", caller, callerCert, workspaceId };
+  await ledger.write(decoyRecord("planted", vaultId, what));
 }
 
 function decoyRecord(
   reason: DecoyReason,
   vaultId: string,
-  { operation, caller, workspaceId }: { operation: string; caller: string; workspaceId: string },
+  { operation, workspaceId, ...who }: AuditedCaller & { operation: string; workspaceId: string },
 ): LedgerRecord {
   return {
     ...blankRecord("honeytoken", newId("req")),
-    ...{ workspace_id: workspaceId, caller: recordText(caller), operation, target: vaultId, reason },
+    ...{ workspace_id: workspaceId, ...callerColumns(who), operation, target: vaultId, reason },
   };
 }

@@ -23,6 +23,7 @@ export interface McpDeps extends PassageDeps, PinDeps {
 interface AskedList {
   token: string | undefined;
   caller: string;
+  callerCert: string;
   /** Metadata in which the caller brings a credential of its own, which it may not (cases A025, B110). */
   ownCredential?: string;
   serverName: string;
@@ -53,10 +54,11 @@ async function listOnce(
   signal: AbortSignal,
   seen: { passage?: Passage; version: bigint },
 ): Promise<Listed> {
-  const { token, caller, serverName } = asked;
+  const { token, caller, callerCert, serverName } = asked;
   const passage = await openPassage(deps, {
     token,
     caller,
+    callerCert,
     operation: "mcp_list_tools",
     target: serverName,
     lookup: { kinds: MCP_KINDS, urls: [], mcpServerName: serverName, pinnedTool: null },
@@ -79,8 +81,8 @@ async function listOnce(
       : await Promise.all([passage.secret(), deps.resolve(destination)]);
     seen.version = secret?.version ?? 0n;
     if (!dispatched) await passage.dispatch({ address, requestBytes: 0 });
-    const { met } = passage;
-    const target = { access, serverName, destination, address, credential, secret, met };
+    const { met, traffic } = passage;
+    const target = { access, serverName, destination, address, credential, secret, met, traffic };
     const outcome = await deps.mcp.listTools(target, signal);
     if (!outcome.ok) throw failureError(outcome.failure, credential !== undefined, outcome.counters.status);
     const pins = outcome.value.map(({ pin }) => pin);

@@ -3,6 +3,7 @@ import { auditedChange, type ChangeAsker } from "./audited-change.ts";
 import type { Confinement } from "./confinement.ts";
 import { notePlanted } from "./decoys.ts";
 import { systemVaultId } from "./ids.ts";
+import type { AuditedCaller } from "./new-record.ts";
 import type { Ledger } from "./ports.ts";
 import { proxyError } from "./proxy-error.ts";
 import type { RecordChange, VaultRow, VaultStore } from "./records.ts";
@@ -26,7 +27,7 @@ export interface Vaults {
   /** Changes name and metadata; an archived vault stays as it is. */
   update(vaultId: string, change: RecordChange, who: ChangeAsker): Promise<VaultRow>;
   /** The system vault of a workspace, made for that caller when there is none. */
-  system(workspaceId: string, caller: string): Promise<VaultRow>;
+  system(workspaceId: string, caller: AuditedCaller): Promise<VaultRow>;
 }
 
 /** Makes the rules for vaults. Vault itself hears of one when the first token for it is made. */
@@ -62,7 +63,7 @@ export function createVaults(store: VaultStore, mac: RowMac, ledger: Ledger): Va
         async ({ workspaceId, vaultId, isMade }, notes) => {
           const fields = { vaultId, workspaceId, isSystem: false, isDecoy };
           // Before it is there: no decoy is without its record.
-          if (isDecoy && !isMade) await notePlanted(ledger, fields, who.caller);
+          if (isDecoy && !isMade) await notePlanted(ledger, fields, who);
           const named = { displayName, metadata, requestId, requestDigest };
           const row = await store.insertOrFind({ ...fields, ...named, mac: mac.vault(fields) });
           notes.isVault(row.vaultId);
@@ -96,7 +97,7 @@ export function createVaults(store: VaultStore, mac: RowMac, ledger: Ledger): Va
       const named = { displayName: "System vault", metadata: {}, requestId: null, requestDigest: null };
       return auditedChange(
         ledger,
-        { operation: "vault.create_vault", who: { workspaceId, caller }, vaultId: fields.vaultId },
+        { operation: "vault.create_vault", who: { ...caller, workspaceId }, vaultId: fields.vaultId },
         async () => fields,
         async () => checked(await store.insertOrFind({ ...fields, ...named, mac: mac.vault(fields) })),
       );

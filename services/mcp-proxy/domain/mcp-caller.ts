@@ -5,6 +5,7 @@ import type { ResolvedAddress } from "./destination-policy.ts";
 import type { MeetPeer } from "./peer-facts.ts";
 import type { Secret } from "./ports.ts";
 import type { PinnedDefinition, ToolDefinition } from "./tool-pins.ts";
+import type { Traffic } from "./traffic.ts";
 
 /** One tool as its server described it. */
 export interface McpTool extends ToolDefinition {
@@ -40,13 +41,20 @@ export interface McpTarget {
   secret: Secret | undefined;
   /** Told over which connection each request of the operation goes. */
   met: MeetPeer;
+  /** Takes note of the bodies of all requests of the operation, one behind the other. */
+  traffic: Traffic;
 }
+
+/** A server as a session knows it, whether or not something is sent there. */
+export type McpPlace = Omit<McpTarget, "met" | "traffic">;
 
 /** What is known when an operation is over, however it ended. */
 export interface McpCounters {
   status: number;
   responseBytes: number;
   redactions: number;
+  /** The caller is told what the server answered. */
+  isReleased: boolean;
 }
 
 /**
@@ -78,7 +86,7 @@ export interface McpCaller {
   listTools(target: McpTarget, signal: AbortSignal): Promise<McpOutcome<McpTool[]>>;
   callTool(target: McpTarget, call: McpToolCall, signal: AbortSignal): Promise<McpOutcome<McpToolAnswer>>;
   /** True when the server's last list calls the tool read-only or idempotent. */
-  isRepeatable(target: Omit<McpTarget, "met">, toolName: string): boolean;
+  isRepeatable(target: McpPlace, toolName: string): boolean;
   /** True when the server's tools are known to be others than listTools answered last. */
   haveToolsChanged(target: McpTarget): boolean;
   /** Closes the connections of a session; null = of all. */

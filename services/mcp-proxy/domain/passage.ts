@@ -1,10 +1,11 @@
 import { GanglionError } from "../../common/errors/ganglion-error.ts";
 import { newId } from "../../common/ids/new-id.ts";
 import { type AccessRow, type CredentialRow, judgeAccess } from "./access.ts";
+import type { AuditMacs } from "./audit-macs.ts";
 import { askBound, type Bound, type BoundQuestion } from "./bound.ts";
 import type { Destination } from "./canonical-url.ts";
 import type { ResolvedAddress } from "./destination-policy.ts";
-import { blankRecord, recordText } from "./new-record.ts";
+import { blankRecord, callerColumns, recordText, type UpstreamEffect } from "./new-record.ts";
 import { type MeetPeer, peerColumns } from "./peer-facts.ts";
 import type {
   AccessLookup,
@@ -20,6 +21,7 @@ import type {
 import { isReason, proxyError, type Reason, reasonOf } from "./proxy-error.ts";
 import { isMac, type RowMac } from "./row-mac.ts";
 import { hashSessionToken } from "./session-token.ts";
+import { createTraffic, type Traffic } from "./traffic.ts";
 
 /** What a passage needs. */
 export interface PassageDeps {
@@ -28,6 +30,8 @@ export interface PassageDeps {
   secrets: SecretReader;
   mac: RowMac;
   bound: Bound;
+  /** For the HMACs in outcomes. */
+  macs: AuditMacs;
 }
 
 /** What was asked for at a door, before anything of it is believed. */
@@ -35,6 +39,8 @@ export interface Asked {
   token: string | undefined;
   /** SPIFFE id of the peer. */
   caller: string;
+  /** SHA-256 of the certificate that the peer showed. */
+  callerCert: string;
   operation: string;
   target: string;
   callKey?: string;
@@ -92,6 +98,8 @@ export interface Ending {
   redactions?: number;
   /** Names of the sealed tokens that were used and made; absent = as the dispatch has it. */
   detail?: string;
+  /** The caller gets the whole answer, as soon as this is durable. */
+  isReleased?: boolean;
 }
 
 /** One request on its way through: decision written, then secret, dispatch and outcome in that order. */
@@ -111,6 +119,8 @@ export interface Passage {
   dispatch(sent: Sent): Promise<boolean>;
   /** Notes over which connection it goes; the outcome says so. */
   readonly met: MeetPeer;
+  /** Takes note of the bodies while they pass; the outcome says so. */
+  readonly traffic: Traffic;
   /** Writes a denial beside the decision, for what was found out only from the upstream's answer. */
   deny(error: GanglionError): Promise<void>;
   /** Writes the outcome, once; a later one is ignored. `result` goes to the journal with it, null frees the key. */
@@ -125,7 +135,7 @@ export async function openPassage(deps: PassageDeps, asked: Asked): Promise<Pass
   const requestId = newId("req");
   const record: LedgerRecord = {
     ...blankRecord("decision", requestId),
-    caller: recordText(asked.caller),
+    ...callerColumns(asked),
     operation: asked.operation,
     target: recordText(asked.target),
     call_key: recordText(asked.callKey ?? ""),
@@ -145,6 +155,7 @@ export async function openPassage(deps: PassageDeps, asked: Asked): Promise<Pass
     workspace_id: access.workspaceId,
     epoch: String(access.epoch),
     token_id: access.tokenId,
+    token_audience: access.audience,
   });
   const question = { audience: asked.audience ?? "harness", spiffeId: asked.caller };
   const reason = judgeAccess(found, question, deps.mac);
@@ -235,8 +246,12 @@ function dispatchOf(
 }
 
 /** What records say of a secret. */
-export function factsOf({ version, vaultRequestId }: Pick<Secret, "version" | "vaultRequestId">) {
-  return { credential_version: String(version), vault_request_id: recordText(vaultRequestId) };
+export function factsOf({ version, vaultRequestId, accessorHmac = "" }: Omit<Secret, "value">) {
+  return {
+    credential_version: String(version),
+    vault_request_id: recordText(vaultRequestId),
+    vault_token_accessor_hmac: accessorHmac,
+  };
 }
 
 function sizeOf({ address, requestBytes, detail }: Sent) {
@@ -245,6 +260,24 @@ function sizeOf({ address, requestBytes, detail }: Sent) {
 
 function detailOf(detail: string | undefined) {
   return detail === undefined ? {} : { detail: recordText(detail) };
+}
+
+/** What an outcome says of the bodies, and of how far all came; `isSent` when a connection was written to. */
+function trafficColumns(
+  traffic: Traffic,
+  { isReleased = false, redactions, responseBytes }: Ending,
+  isSent: boolean,
+) {
+  if (redactions) traffic.cameSecret();
+  const effect: UpstreamEffect = traffic.isWhole ? "complete" : isSent ? "sent" : "none";
+  const { request_body_hmac: ofRequest, response_body_hmac: ofAnswer } = traffic.macs();
+  return {
+    request_body_hmac: effect === "none" ? "" : ofRequest,
+    // Where its bytes are not counted, it was not searched for the credential to where it came.
+    response_body_hmac: responseBytes ? ofAnswer : "",
+    response_withheld: traffic.isAnswered && !isReleased,
+    upstream_effect: effect,
+  };
 }
 
 function createPassage(
@@ -262,6 +295,7 @@ function createPassage(
     ...(dispatched?.secret ? factsOf(dispatched.secret) : {}),
     ...(dispatched ? sizeOf(dispatched.sent) : {}),
   };
+  const traffic = createTraffic(deps.macs);
   let isFinished = false;
 
   const finish = async (ending: Ending, result?: Buffer | null) => {
@@ -275,6 +309,7 @@ function createPassage(
       response_bytes: ending.responseBytes ?? 0,
       redactions: ending.redactions ?? 0,
       ...detailOf(ending.detail),
+      ...trafficColumns(traffic, ending, known.tls_version !== ""),
     };
     if (claim && result !== undefined) {
       const end: CallEnd = { sessionId: claim.sessionId, callKey: claim.callKey, requestId, result };
@@ -310,6 +345,7 @@ function createPassage(
       return true;
     },
     met: (peer) => void Object.assign(known, peerColumns(peer)),
+    traffic,
     deny: async (error) => {
       const record = { ...decision, request_id: newId("req"), effect: "deny" as const, reason: error.reason };
       await deps.ledger.write({ ...record, target: targetOf(error, decision.target) });

@@ -1,6 +1,6 @@
 import type { AccessRow, CredentialRow } from "./access.ts";
 import type { CredentialKind } from "./credential-config.ts";
-import type { NewRecord } from "./new-record.ts";
+import type { NewRecord, WriterColumns } from "./new-record.ts";
 import type { PinnedDefinition, ToolPin } from "./tool-pins.ts";
 
 /** What a decision that lets a call through is bound to: checked again in the transaction that writes it. */
@@ -11,7 +11,7 @@ export interface Guard {
 }
 
 /** A record as a caller of the ledger gives it; the ledger adds who writes. */
-export type LedgerRecord = Omit<NewRecord, "instance" | "boot_id">;
+export type LedgerRecord = Omit<NewRecord, keyof WriterColumns>;
 
 /** The claim of a tool call's key in the journal. */
 export interface CallClaim {
@@ -100,6 +100,8 @@ export interface Secret {
   version: bigint;
   /** Vault's id of the request that read it. */
   vaultRequestId: string;
+  /** HMAC of the accessor of the Vault token that read it. */
+  accessorHmac?: string;
 }
 
 /** Reads credentials with the session's own Vault token. */

@@ -29,8 +29,8 @@ export interface RequestTokens {
   readonly minting: PolicyMinting;
   /** Opens what is sealed in a header's value, inside Basic too; throws for what does not open. */
   inHeader(text: string): string;
-  /** Opens what is sealed in a body of that type. */
-  inBody(contentType: string): Substitution;
+  /** Opens what is sealed in a body of that type; `onOpened` is told of each. */
+  inBody(contentType: string, onOpened: () => void): Substitution;
   /** True for a header's value in which something is sealed. */
   isIn(text: string): boolean;
   /** From now on nothing opens: what was opened is being searched for in the answer. */
@@ -76,9 +76,12 @@ export function createRequestTokens(options: RequestTokensOptions): RequestToken
     minting,
     inHeader,
     isIn: (text) => inHeader(text) !== text,
-    inBody: (contentType) => {
+    inBody: (contentType, onOpened) => {
       const opener = open("inBody");
-      return createUnsealing((sealed) => encodeForBody(opener(sealed), contentType));
+      return createUnsealing((sealed) => {
+        onOpened();
+        return encodeForBody(opener(sealed), contentType);
+      });
     },
     close: () => {
       isClosed = true;

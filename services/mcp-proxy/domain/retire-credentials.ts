@@ -1,5 +1,6 @@
 import { auditedChange, type ChangeAsker, type ChangeRequest } from "./audited-change.ts";
 import { type CredentialDeps, findCredential, missing } from "./manage-credentials.ts";
+import type { AuditedCaller } from "./new-record.ts";
 import { proxyError } from "./proxy-error.ts";
 import type { CredentialRecord, UnpurgedCredential, VaultRow, VaultStore } from "./records.ts";
 
@@ -70,7 +71,7 @@ export function archiveVault(deps: RetireDeps, vaultId: string, who: ChangeAsker
       const row = await deps.vaultStore.archive(vaultId);
       if (!row) throw proxyError("VAULT_NOT_FOUND", { metadata: { vault_id: vaultId } });
       await deps.store.archiveAll(vaultId, false);
-      await purgeAll(deps, vaultId, who.caller);
+      await purgeAll(deps, vaultId, who);
       return row;
     },
   );
@@ -91,7 +92,7 @@ export function deleteVault(
       await deps.vaultStore.markDeleted(vaultId);
       await deps.store.archiveAll(vaultId, true);
       try {
-        await purgeAll(deps, vaultId, who.caller);
+        await purgeAll(deps, vaultId, who);
         await deps.vaultStore.dropDeleted();
       } catch (error) {
         notes.left("removed_later");
@@ -103,7 +104,7 @@ export function deleteVault(
 
 /** Works off what earlier calls could not remove, whichever replica made them; records name nobody as who asks. */
 export async function purgeRetired(deps: Omit<RetireDeps, "vaults">): Promise<void> {
-  await purgeAll(deps, null, "");
+  await purgeAll(deps, null, { caller: "" });
   await deps.vaultStore.dropDeleted();
 }
 
@@ -111,7 +112,7 @@ export async function purgeRetired(deps: Omit<RetireDeps, "vaults">): Promise<vo
 async function purgeAll(
   deps: Omit<RetireDeps, "vaults">,
   vaultId: string | null,
-  caller: string,
+  caller: AuditedCaller,
 ): Promise<void> {
   for (;;) {
     const left = await deps.store.listUnpurged(vaultId, BATCH);
@@ -131,9 +132,10 @@ async function purgeAll(
 
 function removalOf(
   { workspaceId, vaultId, credentialId }: UnpurgedCredential,
-  caller: string,
+  { caller, callerCert = "" }: AuditedCaller,
 ): ChangeRequest {
-  return { operation: "vault.remove_secret", who: { workspaceId, caller }, vaultId, credentialId };
+  const who = { workspaceId, caller, callerCert };
+  return { operation: "vault.remove_secret", who, vaultId, credentialId };
 }
 
 async function purge(

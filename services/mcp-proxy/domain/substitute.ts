@@ -11,8 +11,11 @@ export interface Substitution {
 const PREFIX = Buffer.from(PLACEHOLDER_PREFIX);
 const NOTHING = Buffer.alloc(0);
 
-/** Makes a substitution. A placeholder that is not in the map stays as it is. */
-export function createSubstitution(values: ReadonlyMap<string, string>): Substitution {
+/** Makes a substitution. A placeholder that is not in the map stays as it is; `onReplaced` is told of each other one. */
+export function createSubstitution(
+  values: ReadonlyMap<string, string>,
+  onReplaced: () => void = () => {},
+): Substitution {
   let held: Buffer = NOTHING;
   return {
     push: (chunk) => {
@@ -24,6 +27,7 @@ export function createSubstitution(values: ReadonlyMap<string, string>): Substit
         const value = values.get(bytes.toString("latin1", at, at + PLACEHOLDER_BYTES));
         if (value !== undefined) {
           parts.push(bytes.subarray(from, at), Buffer.from(value));
+          onReplaced();
           from = at + PLACEHOLDER_BYTES;
         }
         at = bytes.indexOf(PREFIX, value === undefined ? at + 1 : from);

@@ -1,6 +1,7 @@
 import { auditedChange, type ChangeAsker } from "./audited-change.ts";
 import { refuseDecoys } from "./decoys.ts";
 import { type CredentialDeps, missing } from "./manage-credentials.ts";
+import type { AuditedCaller } from "./new-record.ts";
 import { proxyError, type Reason, reasonOf } from "./proxy-error.ts";
 import type { CredentialRecord, VaultStore } from "./records.ts";
 import { isMac } from "./row-mac.ts";
@@ -30,7 +31,7 @@ export interface Validation {
 export type CredentialValidator = (
   credential: CredentialRecord,
   /** Whose it is, and who wants to know. */
-  asked: { workspaceId: string; caller: string },
+  asked: AuditedCaller & { workspaceId: string },
 ) => Promise<Validation>;
 
 /** What a credential is tried with: what every MCP server is asked first. */
@@ -97,7 +98,7 @@ async function tryCredential(
 ): Promise<Validation> {
   if (row.archivedAt) return { verdict: "invalid", hasRefreshToken: false, probe: null, refresh: null };
   try {
-    return await deps.validate(row, { workspaceId, caller: who.caller });
+    return await deps.validate(row, { ...who, workspaceId });
   } catch (error) {
     if (!UNTRIED.includes(reasonOf(error))) throw error;
     const hasRefreshToken = row.config.refresh !== undefined;

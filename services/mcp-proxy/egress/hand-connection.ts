@@ -1,5 +1,6 @@
 import type { EventEmitter } from "node:events";
 import type { Duplex } from "node:stream";
+import type { SpiffeId } from "../../common/tls/spiffe-id.ts";
 import type { LiveSessions } from "../domain/live-sessions.ts";
 import { proxyError, type Reason } from "../domain/proxy-error.ts";
 import { UpstreamFailure } from "../upstream/upstream-failure.ts";
@@ -7,11 +8,15 @@ import { UpstreamFailure } from "../upstream/upstream-failure.ts";
 /** What was cut is given this long to write its outcome and to say why. */
 const GRACE_MS = 500;
 
+type Peer = Pick<SpiffeId, "uri" | "certSha256">;
+
 /** One connection of a hand: whose it is, and everything that runs over it. */
 export class HandConnection {
   readonly token: string;
   /** SPIFFE id of the sandbox instance that carries it. */
   readonly caller: string;
+  /** SHA-256 of that instance's certificate. */
+  readonly callerCert: string;
   readonly socket: Duplex;
   /** The hand's session, once that is known. */
   sessionId = "";
@@ -20,10 +25,11 @@ export class HandConnection {
   #unregister: (() => void) | undefined;
   #cutBecause: Reason | undefined;
 
-  constructor(socket: Duplex, token: string, caller: string, live: LiveSessions) {
+  constructor(socket: Duplex, token: string, peer: Peer, live: LiveSessions) {
     this.socket = socket;
     this.token = token;
-    this.caller = caller;
+    this.caller = peer.uri;
+    this.callerCert = peer.certSha256 ?? "";
     this.#live = live;
     socket.once("close", () => this.#unregister?.());
   }

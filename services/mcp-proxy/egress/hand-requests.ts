@@ -133,9 +133,9 @@ export function createHandServer(deps: HandDeps): HandServer {
   const onUnread = (error: NodeJS.ErrnoException, socket: Duplex) => {
     const connection = outer.get(socket) ?? inside.get(socket)?.connection;
     if (!connection || !error.code?.startsWith("HPE_")) return void socket.destroy();
-    const { token, caller } = connection;
+    const { token, caller, callerCert } = connection;
     const problem = proxyError(UNREAD[error.code] ?? "HEADER_FORBIDDEN");
-    writeDenial(deps, { token, caller, target: "unreadable request" }, problem).then(
+    writeDenial(deps, { token, caller, callerCert, target: "unreadable request" }, problem).then(
       (told) => refuseSocket(socket, told),
       (failure: unknown) => {
         fail(failure);

@@ -13,6 +13,7 @@ import type { PlaceholderOf } from "../domain/placeholder.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import { createRequestTokens, type RequestTokens } from "../domain/request-tokens.ts";
 import type { TokenSeal } from "../domain/sealed-token.ts";
+import type { Traffic } from "../domain/traffic.ts";
 import type { Resolver } from "../upstream/resolver.ts";
 import type { HandConnection } from "./hand-connection.ts";
 import { createLookUp, type LookUp } from "./look-up.ts";
@@ -48,6 +49,8 @@ export interface Egress {
   lookUp: LookUp;
   /** Notes over which connection it goes; the outcomes say so. */
   met: MeetPeer;
+  /** Takes note of the bodies; the first outcome says what they were, all of them how far the request came. */
+  traffic: Traffic;
   /** Writes the outcomes; the first one carries sizes and status. */
   finish(ending: Parameters<Passage["finish"]>[0]): Promise<void>;
 }
@@ -62,6 +65,7 @@ export async function openEgress(rules: EgressRules, asked: AskedEgress): Promis
     openPassage(rules, {
       token: connection.token,
       caller: connection.caller,
+      callerCert: connection.callerCert,
       audience: "hand",
       operation: "egress",
       target,
@@ -95,13 +99,20 @@ export async function openEgress(rules: EgressRules, asked: AskedEgress): Promis
       },
     });
 
-  const passages = [await ask()];
+  const first = await ask();
+  const passages = [first];
   const met: MeetPeer = (peer) => {
     for (const passage of passages) passage.met(peer);
   };
   const finish = async (ending: Parameters<Passage["finish"]>[0]) => {
-    const { reason } = ending;
-    await Promise.all(passages.map((passage, i) => passage.finish(i === 0 ? ending : { reason })));
+    const { reason, isReleased = false } = ending;
+    for (const { traffic } of passages.slice(1)) {
+      if (first.traffic.isAnswered) traffic.answered();
+      if (first.traffic.isWhole) traffic.cameAll();
+    }
+    await Promise.all(
+      passages.map((passage, i) => passage.finish(i === 0 ? ending : { reason, isReleased })),
+    );
   };
   try {
     for (const { credential } of route ? variables.slice(1) : []) {
@@ -111,5 +122,5 @@ export async function openEgress(rules: EgressRules, asked: AskedEgress): Promis
     await finish({ reason: endingOf(error) });
     throw error;
   }
-  return { passages, variables, tokens, lookUp, met, finish };
+  return { passages, variables, tokens, lookUp, met, traffic: first.traffic, finish };
 }

@@ -9,6 +9,7 @@ import {
   type Substitution,
   substituteHeader,
 } from "../domain/substitute.ts";
+import { leaving, type Traffic } from "../domain/traffic.ts";
 
 /** A credential with its secret, for one request. */
 export interface Substituted extends Variable {
@@ -73,6 +74,7 @@ export async function outwardBody(
   request: IncomingMessage,
   sent: readonly Substituted[],
   tokens: RequestTokens,
+  traffic: Traffic,
 ): Promise<OutwardBody> {
   const { "content-length": stated, "transfer-encoding": coding } = request.headers;
   const length = stated === undefined ? undefined : Number(stated);
@@ -81,13 +83,14 @@ export async function outwardBody(
   const type = request.headers["content-type"] ?? "";
   const inBody = sent.filter((variable) => variable.inBody);
   const values = new Map(inBody.map(({ placeholder, value }) => [placeholder, encodeForBody(value, type)]));
-  const unsealed = substituted(bounded(request), tokens.inBody(type));
+  const onSecret = () => traffic.sentSecret();
+  const unsealed = substituted(bounded(request), tokens.inBody(type, onSecret));
   if (values.size === 0) {
     // No sealed token opens here either: either the body goes out as it is, or it is refused on the way.
     const headers = length === undefined ? [] : ["content-length", String(length)];
-    return { content: Readable.from(unsealed), headers, length };
+    return { content: Readable.from(leaving(unsealed, traffic)), headers, length };
   }
-  const replaced = substituted(unsealed, createSubstitution(values));
+  const replaced = leaving(substituted(unsealed, createSubstitution(values, onSecret)), traffic);
   if (length === undefined || length > MAX_READ_BYTES) {
     return { content: Readable.from(replaced), headers: [], length };
   }

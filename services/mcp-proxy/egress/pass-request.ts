@@ -60,7 +60,7 @@ async function passOn(pools: UpstreamPools, asked: HandRequest, egress: Egress, 
   const address = egress.lookUp.address();
   const sent = variables.map((variable, i) => ({ ...variable, value: secrets[i]?.value ?? "" }));
   const headers = outwardHeaders(request, sent, tokens);
-  const body = await outwardBody(request, sent, tokens);
+  const body = await outwardBody(request, sent, tokens, egress.traffic);
   signal.throwIfAborted();
   const { detail } = tokens;
   const dispatched = { address, requestBytes: body.length ?? 0, detail };
@@ -78,9 +78,11 @@ async function passOn(pools: UpstreamPools, asked: HandRequest, egress: Egress, 
     signal,
     met: egress.met,
   });
+  egress.traffic.answered();
   tokens.close();
   const redacted = sent.map(({ credential, value }) => ({ value, label: credential.credentialId }));
-  await releaseToHand({ answer, response, secrets: redacted, tokens, signal, finish: egress.finish });
+  const { traffic, finish } = egress;
+  await releaseToHand({ answer, response, secrets: redacted, tokens, signal, traffic, finish });
 }
 
 async function readSecrets({ passages, variables }: Egress): Promise<Secret[]> {

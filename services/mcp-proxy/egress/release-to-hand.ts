@@ -5,6 +5,7 @@ import { proxyError } from "../domain/proxy-error.ts";
 import { type Redacted, redactorsFor, redactText } from "../domain/redact-all.ts";
 import type { Redactor } from "../domain/redactor.ts";
 import type { RequestTokens } from "../domain/request-tokens.ts";
+import type { Traffic } from "../domain/traffic.ts";
 import { UpstreamFailure } from "../upstream/upstream-failure.ts";
 import { createHandWriter } from "./hand-writer.ts";
 import { readableBody } from "./readable-body.ts";
@@ -20,12 +21,15 @@ export interface HandRelease {
   /** Tokens that the request brought, and those that are in the answer. */
   tokens: RequestTokens;
   signal: AbortSignal;
+  /** Takes note of the answer. */
+  traffic: Traffic;
   finish(ending: {
     reason: string;
     status: number;
     responseBytes: number;
     redactions: number;
     detail: string;
+    isReleased: true;
   }): Promise<void>;
 }
 
@@ -51,15 +55,16 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
  * any other; nobody here follows them.
  */
 export async function releaseToHand(release: HandRelease): Promise<void> {
-  const { answer, response, tokens, signal } = release;
+  const { answer, response, tokens, signal, traffic } = release;
   const { status } = answer;
   const isSearched = release.secrets.length > 0;
   const counters = { status, responseBytes: 0, redactions: 0 };
   let isBegun = false;
   try {
-    const read = counted(readableBody(answer, { isSearched, signal }), counters);
+    const read = counted(readableBody(answer, { isSearched, signal }), counters, traffic);
     // Before any header is passed on: what is new may stand there too.
     const sealed = isSearched && tokens.minting.rule !== undefined && (await sealAnswer(read, tokens));
+    if (sealed) traffic.cameSecret();
     const secrets = [...release.secrets, ...tokens.known];
     const newRedactor = redactorsFor(secrets);
     const clean = cleanHeaders(answer, {
@@ -78,7 +83,7 @@ export async function releaseToHand(release: HandRelease): Promise<void> {
     }
     await writer.write(redactor.flush());
     counters.redactions = clean.redactions + redactor.count;
-    await release.finish({ reason: "ok", ...counters, detail: tokens.detail });
+    await release.finish({ reason: "ok", ...counters, detail: tokens.detail, isReleased: true });
     if (!isBegun) response.writeHead(status, clean.headers);
     writer.end();
   } catch (error) {
@@ -90,12 +95,15 @@ export async function releaseToHand(release: HandRelease): Promise<void> {
 async function* counted(
   body: AsyncIterable<Buffer>,
   counters: { status: number; responseBytes: number },
+  traffic: Traffic,
 ): AsyncGenerator<Buffer> {
   for await (const chunk of body) {
     counters.responseBytes += chunk.length;
+    traffic.came(chunk);
     if (counters.responseBytes > MAX_ANSWER_BYTES) throw new UpstreamFailure("too_large", counters.status);
     yield chunk;
   }
+  traffic.cameAll();
 }
 
 /** Holds the beginning of a JSON answer back until it is clear that the answer is no new credential (case A066). */

@@ -106,11 +106,15 @@ async function admit(
   const { reason, sessionId } = await judgeToken(deps, token, peer.uri);
   // The end of its session is told to the hand, at each request.
   if (reason && reason !== "SESSION_ENDED") {
-    await writeDenial(deps, { token, caller: peer.uri, target: "connection" }, proxyError(reason));
+    await writeDenial(
+      deps,
+      { token, caller: peer.uri, callerCert: peer.certSha256 ?? "", target: "connection" },
+      proxyError(reason),
+    );
     socket.destroy();
     return;
   }
-  const connection = new HandConnection(socket, token ?? "", peer.uri, deps.live);
+  const connection = new HandConnection(socket, token ?? "", peer, deps.live);
   if (sessionId !== undefined && !reason) connection.belongTo(sessionId);
   take(connection);
 }

@@ -6,6 +6,8 @@ export interface Unjudged {
   token: string | undefined;
   /** SPIFFE id of the sandbox instance. */
   caller: string;
+  /** SHA-256 of its certificate. */
+  callerCert: string;
   target: string;
 }
 

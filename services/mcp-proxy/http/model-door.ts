@@ -94,6 +94,7 @@ async function serve(
     passage = await openPassage(passageDeps, {
       token: head ? head.token : bearerOf(request),
       caller: peer.uri,
+      callerCert: peer.certSha256 ?? "",
       operation: "model",
       target: `${request.method} ${(request.url ?? "").split("?")[0]}`,
       lookup,
@@ -157,6 +158,8 @@ async function forward(
     abort.signal.throwIfAborted();
     const poolKey = `model ${credential.credentialId} ${credential.version}`;
     const base = new URL(upstream.destination.url).pathname.replace(/\/$/, "");
+    passage.traffic.sent(body);
+    passage.traffic.sentAll();
     crashPoint("model.send");
     const answer = await exchange(deps.pools.get(upstream.destination, address, poolKey, KEEP_ALIVE_MS), {
       path: base + head.path,
@@ -166,6 +169,7 @@ async function forward(
       signal: abort.signal,
       met: passage.met,
     });
+    passage.traffic.answered();
     crashPoint("model.receive");
     const marks = { "ganglion-model-upstream": upstream.name, "ganglion-request-id": requestId };
     await releaseAnswer({ answer, response, passage, secret: secret.value, marks, signal: abort.signal });

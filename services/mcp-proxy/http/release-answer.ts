@@ -4,6 +4,7 @@ import { crashPoint } from "../../common/crash/crash-point.ts";
 import type { Passage } from "../domain/passage.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import { createRedactor } from "../domain/redactor.ts";
+import type { Traffic } from "../domain/traffic.ts";
 import type { UpstreamAnswer } from "../upstream/exchange.ts";
 import { UpstreamFailure } from "../upstream/upstream-failure.ts";
 import { sendEnvelope } from "./error-envelope.ts";
@@ -43,7 +44,8 @@ export async function releaseAnswer(release: Release): Promise<void> {
     throw proxyError("UPSTREAM_REDIRECT");
   }
   if (answer.status !== 200) {
-    const body = await readSome(answer);
+    const body = await readSome(answer, passage.traffic);
+    if (isIn(body, release.secret)) passage.traffic.cameSecret();
     await passage.finish({ reason: "upstream_error", status: answer.status, responseBytes: body.length });
     const status = answer.status >= 400 && answer.status < 600 ? answer.status : 502;
     sendEnvelope(response, { status, ...readUpstreamError(answer.status, body), headers });
@@ -64,7 +66,7 @@ export async function releaseAnswer(release: Release): Promise<void> {
     response.destroy();
     return;
   }
-  await passage.finish({ reason: "ok", status: 200, ...counters });
+  await passage.finish({ reason: "ok", status: 200, ...counters, isReleased: true });
   crashPoint("model.end");
   response.end();
 }
@@ -81,10 +83,12 @@ async function pipe(
     for await (const chunk of answer.body) {
       signal.throwIfAborted();
       counters.responseBytes += chunk.length;
+      passage.traffic.came(chunk);
       if (counters.responseBytes > MAX_ANSWER_BYTES) throw new UpstreamFailure("too_large");
       crashPoint("model.pass");
       await write(redactor.push(chunk));
     }
+    passage.traffic.cameAll();
     await write(redactor.flush());
   } finally {
     counters.redactions = redactor.count;
@@ -107,7 +111,7 @@ function passedHeaders(answer: UpstreamAnswer, marks: Record<string, string>): R
   return headers;
 }
 
-async function readSome({ body, discard }: UpstreamAnswer): Promise<Buffer> {
+async function readSome({ body, discard }: UpstreamAnswer, traffic: Traffic): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
@@ -116,9 +120,19 @@ async function readSome({ body, discard }: UpstreamAnswer): Promise<Buffer> {
       size += chunk.length;
       if (size > MAX_ERROR_BYTES) break;
     }
+    if (size <= MAX_ERROR_BYTES) traffic.cameAll();
   } catch {
     // The status says enough.
   }
   discard();
-  return Buffer.concat(chunks, size).subarray(0, MAX_ERROR_BYTES);
+  const some = Buffer.concat(chunks, size).subarray(0, MAX_ERROR_BYTES);
+  traffic.came(some);
+  return some;
+}
+
+function isIn(body: Buffer, secret: string): boolean {
+  const redactor = createRedactor(secret, "");
+  redactor.push(body);
+  redactor.flush();
+  return redactor.count > 0;
 }

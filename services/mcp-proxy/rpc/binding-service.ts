@@ -6,6 +6,7 @@ import { Audience, BindingServiceService } from "../../gen/ganglion/mcpproxy/v1/
 import { Role } from "../../gen/ganglion/types/v1/access.ts";
 import { type BindDeps, bindSession, rebindSession } from "../domain/bind-session.ts";
 import { type ConfirmedLease, issueHandToken, issueToken } from "../domain/issue-token.ts";
+import type { AuditedCaller } from "../domain/new-record.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import type { StoredBinding } from "../domain/records.ts";
 import { type HandSetupDeps, setUpHand } from "../domain/set-up-hand.ts";
@@ -28,7 +29,7 @@ export function bindingService(deps: BindingServiceDeps): Implementation {
     bind: unary(async (req, ctx) => {
       const binding = readBind(req);
       ctx.note({ session_id: req.sessionId });
-      await (req.replacesMcpServers ? rebindSession : bindSession)(deps, binding, ctx.principal.spiffeId);
+      await (req.replacesMcpServers ? rebindSession : bindSession)(deps, binding, callerOf(ctx));
       return {};
     }),
     issueToken: unary(async (req, ctx) => {
@@ -71,6 +72,10 @@ export function bindingService(deps: BindingServiceDeps): Implementation {
       return {};
     }),
   });
+}
+
+function callerOf({ principal: { spiffeId, peerCertSha256 = "" } }: CallContext): AuditedCaller {
+  return { caller: spiffeId, callerCert: peerCertSha256 };
 }
 
 async function confirm(deps: BindingServiceDeps, sessionId: string, ctx: CallContext) {

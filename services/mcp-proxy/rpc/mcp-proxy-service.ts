@@ -118,13 +118,19 @@ function checkKey(found: Violations, key: string): void {
   });
 }
 
-function callerOf(ctx: CallContext): { token: string | undefined; caller: string; ownCredential?: string } {
+function callerOf(ctx: CallContext): {
+  token: string | undefined;
+  caller: string;
+  callerCert: string;
+  ownCredential?: string;
+} {
   const ownCredential = Object.keys(ctx.metadata.getMap()).find(
     (key) => key !== TOKEN_KEY && !key.startsWith("ganglion-") && isCredentialShaped(key),
   );
   return {
     token: singleMetadata(ctx.metadata, TOKEN_KEY),
     caller: ctx.principal.spiffeId,
+    callerCert: ctx.principal.peerCertSha256 ?? "",
     ...(ownCredential ? { ownCredential } : {}),
   };
 }

@@ -37,8 +37,9 @@ export function oauthMethods(deps: AuthorizationDeps) {
 
 /** Who is behind a request: what they are confined to, and how records name them. A key comes by somebody's certificate. */
 export function whoIs(principal: Principal): ChangeAsker {
-  const { spiffeId, peerSpiffeId, keyId } = principal;
-  return { ...confinementOf(principal), caller: keyId ? `${peerSpiffeId} for ${keyId}` : spiffeId };
+  const { spiffeId, peerSpiffeId, peerCertSha256: callerCert = "", keyId } = principal;
+  const caller = keyId ? `${peerSpiffeId} for ${keyId}` : spiffeId;
+  return { ...confinementOf(principal), caller, callerCert };
 }
 
 function readStart(req: StartAuthorizationRequest): AuthorizationRequest {

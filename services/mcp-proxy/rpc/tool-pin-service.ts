@@ -44,6 +44,7 @@ export function toolPinService(deps: ApproveDeps): Implementation {
         toolName: req.toolName,
         sha256: req.sha256,
         caller: nameOf(ctx.principal),
+        callerCert: ctx.principal.peerCertSha256 ?? "",
       });
       return { pin: toPin(pin) };
     }),

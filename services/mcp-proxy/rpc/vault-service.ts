@@ -117,7 +117,7 @@ export function vaultService(deps: VaultServiceDeps): Implementation {
     }),
     getSystemVault: unary(async (req, ctx) => {
       const workspaceId = workspaceOf(ctx.principal, req.workspaceId);
-      const row = await deps.vaults.system(workspaceId, whoIs(ctx.principal).caller);
+      const row = await deps.vaults.system(workspaceId, whoIs(ctx.principal));
       return { vault: toVault(row, ctx.principal.role) };
     }),
     createCredential: unary(async (req, ctx) => {

@@ -56,6 +56,7 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
     const operation: McpOperation = {
       dispatcher: pools.get(target.destination, target.address, keyOf(target)),
       met: target.met,
+      traffic: target.traffic,
       secret: target.secret?.value,
       credentialId: target.credential?.credentialId ?? "",
       signal: bytes.signal,
@@ -81,18 +82,19 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
     const onAbort = () =>
       currentOperation.run(operation, () => request.abort(asFailure(signal.reason, "cancelled")));
     signal.addEventListener("abort", onAbort, { once: true });
-    const counters = () => ({
-      status: operation.status,
-      responseBytes: operation.responseBytes,
-      redactions: operation.redactions,
-    });
+    const counters = (isReleased: boolean) => {
+      if (isReleased) target.traffic.cameAll();
+      const { status, responseBytes, redactions } = operation;
+      return { status, responseBytes, redactions, isReleased };
+    };
     try {
       signal.throwIfAborted();
       const value = await currentOperation.run(operation, () => attempt(target, request.signal, work));
-      return { ok: true, value, counters: counters() };
+      return { ok: true, value, counters: counters(true) };
     } catch (error) {
       if (GanglionError.is(error)) throw error;
-      return { ok: false, ...describe(error, request.signal, operation), counters: counters() };
+      const failed = describe(error, request.signal, operation);
+      return { ok: false, ...failed, counters: counters(failed.failure === "rpc_error") };
     } finally {
       signal.removeEventListener("abort", onAbort);
       const close = () => {
@@ -166,7 +168,8 @@ export function createMcpCaller(pools: UpstreamPools): McpCaller {
         return readToolAnswer(result, heard);
       });
       const isBefore = !outcome.ok && !isSent && AMBIGUOUS.has(outcome.failure);
-      return isBefore ? { ...outcome, failure: "not_called" } : outcome;
+      if (!isBefore) return outcome;
+      return { ...outcome, failure: "not_called", counters: { ...outcome.counters, isReleased: false } };
     },
     isRepeatable: (target, toolName) => {
       const json = connections.listOf(target)?.tools.get(toolName)?.annotationsJson;

@@ -1,6 +1,6 @@
 import { Client, SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { VERSION } from "../../common/version.ts";
-import type { McpTarget, McpTool } from "../domain/mcp-caller.ts";
+import type { McpPlace, McpTarget, McpTool } from "../domain/mcp-caller.ts";
 import { failureIn } from "./mcp-failure.ts";
 import { mcpFetch, mcpStreamFetch } from "./mcp-fetch.ts";
 
@@ -42,7 +42,7 @@ export interface McpConnections {
   /** The connection of a target; made by the operation that is running when there is none. */
   get(target: McpTarget): Promise<{ connection: McpConnection; isNew: boolean }>;
   /** What is known of a target's tools. */
-  listOf(target: Omit<McpTarget, "met">): ToolList | undefined;
+  listOf(target: McpPlace): ToolList | undefined;
   /** Forgets a connection whose upstream session is gone. */
   forget(target: McpTarget): void;
   drop(sessionId: string | null): void;
@@ -128,7 +128,7 @@ export function createMcpConnections(): McpConnections {
   };
 }
 
-function keyOf({ access, destination, credential }: Omit<McpTarget, "met">): string {
+function keyOf({ access, destination, credential }: McpPlace): string {
   return JSON.stringify([
     access.sessionId,
     destination.url,

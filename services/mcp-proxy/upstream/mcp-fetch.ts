@@ -67,6 +67,8 @@ async function send(input: string | URL, init: RequestInit, opensStream: boolean
   if (operation.secret !== undefined) headers.authorization = `Bearer ${operation.secret}`;
   const sent = typeof init.body === "string" ? init.body : undefined;
   operation.requestBytes += sent === undefined ? 0 : Buffer.byteLength(sent);
+  if (sent !== undefined) operation.traffic.sent(sent);
+  operation.traffic.sentAll();
   const signals = [operation.signal, ...(init.signal ? [init.signal] : [])];
   const signal = AbortSignal.any(signals);
   const wasSent = operation.mayHaveSent;
@@ -90,6 +92,7 @@ async function send(input: string | URL, init: RequestInit, opensStream: boolean
   }
   crashPoint("mcp.receive");
   operation.status = answer.status;
+  operation.traffic.answered();
   refuseStatus(answer.status, answer.discard);
   const isError = answer.status >= 400;
   const returned = new Headers();

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Dispatcher } from "undici";
 import type { MeetPeer } from "../domain/peer-facts.ts";
 import { createRedactor } from "../domain/redactor.ts";
+import type { Traffic } from "../domain/traffic.ts";
 import type { UpstreamFailure } from "./upstream-failure.ts";
 
 /**
@@ -12,6 +13,8 @@ export interface McpOperation {
   dispatcher: Dispatcher;
   /** Told over which connection each of its requests goes. */
   met: MeetPeer;
+  /** Takes note of the bodies. */
+  traffic: Traffic;
   secret: string | undefined;
   credentialId: string;
   /** Ends what is open when the operation is over or cancelled. */
@@ -52,6 +55,7 @@ export async function* release(
   for await (const chunk of body) {
     size += chunk.length;
     operation.responseBytes += chunk.length;
+    operation.traffic.came(chunk);
     if (size > maxBytes) throw new RangeError("answer too large");
     const out = redactor.push(chunk);
     count();

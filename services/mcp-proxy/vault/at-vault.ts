@@ -1,6 +1,6 @@
 import type { SecretOwner } from "../domain/ports.ts";
 import { proxyError } from "../domain/proxy-error.ts";
-import type { SessionTokens } from "./session-tokens.ts";
+import type { HeldToken, SessionTokens } from "./session-tokens.ts";
 import { isVaultFailure, VaultFailure } from "./vault-failure.ts";
 
 /** Works at Vault; whatever goes wrong there is one error for those who asked. */
@@ -18,15 +18,15 @@ export async function withSessionToken<T>(
   tokens: SessionTokens,
   owner: SecretOwner,
   vaultId: string,
-  read: (token: string) => Promise<T>,
+  read: (held: HeldToken) => Promise<T>,
 ): Promise<T> {
-  const token = await tokens.get(owner, vaultId);
+  const held = await tokens.get(owner, vaultId);
   try {
-    return await read(token);
+    return await read(held);
   } catch (error) {
     if (!isVaultFailure(error, "denied")) throw error;
     // It may have ended at Vault before its time; the fence has just been checked, so one new one is right.
-    tokens.forget(owner, vaultId, token);
+    tokens.forget(owner, vaultId, held.token);
     return read(await tokens.get(owner, vaultId));
   }
 }

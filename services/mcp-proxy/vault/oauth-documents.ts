@@ -1,4 +1,5 @@
 import type { CredentialRow } from "../domain/access.ts";
+import type { AuditMacs } from "../domain/audit-macs.ts";
 import type { DocumentStore } from "../domain/oauth/oauth-ports.ts";
 import type { SecretOwner } from "../domain/ports.ts";
 import type { SecretWriter } from "../domain/records.ts";
@@ -20,14 +21,15 @@ export function createOauthDocuments(options: {
   tokens: SessionTokens;
   writer: SecretWriter;
   replica: string;
+  macs: Pick<AuditMacs, "accessor">;
 }): DocumentStore {
-  const { client, mount, loginToken, tokens, writer, replica } = options;
+  const { client, mount, loginToken, tokens, writer, replica, macs } = options;
   const pathOf = ({ vaultId, credentialId }: CredentialRow) =>
     `${mount}/data/${credentialPath(vaultId, credentialId)}`;
 
   const readForSession = (owner: SecretOwner, credential: CredentialRow) =>
-    withSessionToken(tokens, owner, credential.vaultId, (token) =>
-      readStored(client, pathOf(credential), token),
+    withSessionToken(tokens, owner, credential.vaultId, (held) =>
+      readStored(client, pathOf(credential), held),
     );
   const readOnce = async (owner: SecretOwner, credential: CredentialRow) => {
     const meta = {
@@ -41,7 +43,8 @@ export function createOauthDocuments(options: {
     const { client_token: token, accessor } = auth ?? {};
     if (typeof token !== "string" || typeof accessor !== "string") throw new VaultFailure("malformed");
     try {
-      return await readStored(client, pathOf(credential), token);
+      const accessorHmac = macs.accessor(accessor);
+      return await readStored(client, pathOf(credential), { token, accessorHmac });
     } finally {
       // If this fails the token ends by itself within a minute.
       await client.write("auth/token/revoke-accessor", { accessor }, loginToken()).catch(() => {});

@@ -1,4 +1,5 @@
 import type { Logger } from "../../common/log/create-logger.ts";
+import { loadAuditHmacKey } from "./audit-hmac-key.ts";
 import { examinePrivileges, hasAuditDevice } from "./check-privileges.ts";
 import { loadProxyKeys, type ProxyKeys } from "./proxy-keys.ts";
 import { logIn, type ProxyLogin, type VaultBootstrap } from "./proxy-login.ts";
@@ -12,6 +13,8 @@ export interface OpenVault {
   mount: string;
   login: ProxyLogin;
   keys: ProxyKeys;
+  /** For the audit log's HMACs; 32 bytes. */
+  auditHmacKey: Buffer;
 }
 
 /** mcp-proxy's token may do more, or less, than it must (case A124). */
@@ -42,5 +45,7 @@ export async function openVault(
     log.warn("Vault has no audit device on: reads of credentials leave no trace there");
   }
   const keys = await loadProxyKeys(client, bootstrap.mount, login.token());
-  return { client: watchDenials(client, login), mount: bootstrap.mount, login, keys };
+  const { mount } = bootstrap;
+  const auditHmacKey = await loadAuditHmacKey(client, { mount, token: login.token() });
+  return { client: watchDenials(client, login), mount, login, keys, auditHmacKey };
 }

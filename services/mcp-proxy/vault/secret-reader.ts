@@ -37,12 +37,10 @@ export function createSecretReader(
   const read = (owner: SecretOwner, { vaultId, credentialId }: CredentialRow): Promise<Secret> =>
     atVault(async () => {
       const path = `${mount}/data/${credentialPath(vaultId, credentialId)}`;
-      const stored = await withSessionToken(tokens, owner, vaultId, (token) =>
-        readStored(client, path, token),
-      );
+      const stored = await withSessionToken(tokens, owner, vaultId, (held) => readStored(client, path, held));
       if (!stored) throw proxyError("CRED_MISSING");
-      const { document, version, vaultRequestId } = stored;
-      return { value: document.secret, version, vaultRequestId };
+      const { document, ...facts } = stored;
+      return { value: document.secret, ...facts };
     });
 
   const forget = (key: string) => {

@@ -1,3 +1,4 @@
+import type { AuditMacs } from "../domain/audit-macs.ts";
 import { isVaultId } from "../domain/ids.ts";
 import type { SecretOwner } from "../domain/ports.ts";
 import { proxyError } from "../domain/proxy-error.ts";
@@ -5,10 +6,17 @@ import type { VaultTokenStore } from "../store/vault-token-store.ts";
 import type { VaultClient } from "./vault-client.ts";
 import { isVaultFailure, VaultFailure } from "./vault-failure.ts";
 
+/** A Vault token, and how records name it. */
+export interface HeldToken {
+  token: string;
+  /** HMAC of its accessor. */
+  accessorHmac: string;
+}
+
 /** Vault tokens of sessions, in the memory of this replica only. */
 export interface SessionTokens {
   /** The token with which this session may read that vault's credentials. */
-  get(owner: SecretOwner, vaultId: string): Promise<string>;
+  get(owner: SecretOwner, vaultId: string): Promise<HeldToken>;
   /** Forgets a token that Vault did not take. */
   forget(owner: SecretOwner, vaultId: string, token: string): void;
   /** Forgets all tokens of a session; null = of all sessions. */
@@ -17,7 +25,7 @@ export interface SessionTokens {
 
 interface Entry {
   sessionId: string;
-  token: Promise<string>;
+  token: Promise<HeldToken>;
   /** Set when it is there. */
   value: string;
   endsAt: number;
@@ -36,11 +44,12 @@ export function createSessionTokens(options: {
   loginToken: () => string;
   store: VaultTokenStore;
   replica: string;
+  macs: Pick<AuditMacs, "accessor">;
 }): SessionTokens {
-  const { client, loginToken, store, replica } = options;
+  const { client, loginToken, store, replica, macs } = options;
   const entries = new Map<string, Entry>();
 
-  const make = async (owner: SecretOwner, vaultId: string, entry: Entry): Promise<string> => {
+  const make = async (owner: SecretOwner, vaultId: string, entry: Entry): Promise<HeldToken> => {
     if (!isVaultId(vaultId)) throw proxyError("VAULT_NOT_FOUND");
     const meta = { session_id: owner.sessionId, workspace: owner.workspaceId, replica };
     const request = { entity_alias: vaultId, ttl: `${TTL_S}s`, meta };
@@ -54,7 +63,7 @@ export function createSessionTokens(options: {
     if (refusal) throw proxyError(refusal);
     schedule(entry, typeof life === "number" ? life : 0);
     entry.value = token;
-    return token;
+    return { token, accessorHmac: macs.accessor(accessor) };
   };
 
   const renew = async (key: string, entry: Entry) => {
@@ -79,7 +88,7 @@ export function createSessionTokens(options: {
       }
       const entry: Entry = {
         sessionId: owner.sessionId,
-        token: Promise.resolve(""),
+        token: Promise.resolve({ token: "", accessorHmac: "" }),
         value: "",
         endsAt: Number.POSITIVE_INFINITY,
         renewAt: Number.POSITIVE_INFINITY,

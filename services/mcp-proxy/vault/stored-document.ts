@@ -2,6 +2,7 @@ import { isSendable } from "../../common/seal/secret-form.ts";
 import type { StoredDocument } from "../domain/oauth/oauth-ports.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import type { SecretDocument } from "../domain/records.ts";
+import type { HeldToken } from "./session-tokens.ts";
 import type { VaultAnswer, VaultClient } from "./vault-client.ts";
 import { isVaultFailure, VaultFailure } from "./vault-failure.ts";
 
@@ -9,10 +10,11 @@ import { isVaultFailure, VaultFailure } from "./vault-failure.ts";
 export async function readStored(
   client: VaultClient,
   path: string,
-  token: string,
+  { token, accessorHmac }: HeldToken,
 ): Promise<StoredDocument | undefined> {
   try {
-    return readAnswer(await client.read(path, token));
+    const stored = readAnswer(await client.read(path, token));
+    return stored && { ...stored, accessorHmac };
   } catch (error) {
     if (isVaultFailure(error, "not_found")) return undefined;
     throw error;

@@ -5,6 +5,7 @@ import pg from "pg";
 import { newId } from "../../../services/common/ids/new-id.ts";
 import { createLogger } from "../../../services/common/log/create-logger.ts";
 import type { CredentialRow } from "../../../services/mcp-proxy/domain/access.ts";
+import { createAuditMacs } from "../../../services/mcp-proxy/domain/audit-macs.ts";
 import { createVaultTokenStore } from "../../../services/mcp-proxy/store/vault-token-store.ts";
 import { openVault } from "../../../services/mcp-proxy/vault/open-vault.ts";
 import { createSecretReader } from "../../../services/mcp-proxy/vault/secret-reader.ts";
@@ -133,6 +134,7 @@ export const credentialBenchmark: Benchmark<CallStand> = {
       loginToken: login.token,
       store,
       replica: "mcp-proxy-bench",
+      macs: createAuditMacs(opened.auditHmacKey),
     });
     const secrets = createSecretReader(client, mount, tokens);
     const owner = { sessionId: session.sessionId, workspaceId: WORKSPACE, epoch: session.epoch };

@@ -5,6 +5,7 @@ import { parseDestination } from "../../../services/mcp-proxy/domain/canonical-u
 import type { McpTarget } from "../../../services/mcp-proxy/domain/mcp-caller.ts";
 import { createMcpCaller } from "../../../services/mcp-proxy/upstream/mcp-caller.ts";
 import { createPools } from "../../../services/mcp-proxy/upstream/pools.ts";
+import { unseenTraffic } from "../../kit/unseen-traffic.ts";
 import { answer, HostileMcp } from "./hostile-mcp.ts";
 
 const ROUNDS = 1000;
@@ -45,6 +46,7 @@ describe("two sessions at one MCP server", () => {
       credential: undefined,
       secret: undefined,
       met: () => {},
+      traffic: unseenTraffic(),
     });
     const ask = async (who: string, n: number) => {
       const call = { name: "one", inputJson: JSON.stringify({ who, n }), silenceMs: 20_000, totalMs: 20_000 };

@@ -68,7 +68,7 @@ describe("the connection in a record", function () {
     const outcomes = sent(records);
     for (const record of records) {
       if (!outcomes.includes(record)) assert.deepEqual(facts(record), ["", ""]);
-      assert.equal(record.formatVersion, 2);
+      assert.equal(record.formatVersion, 3);
     }
     return outcomes.map(facts);
   };

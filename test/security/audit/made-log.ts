@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 
 /** A record before it has a place, hash and predecessor. */
-export type Content = Record<string, string | number>;
+export type Content = Record<string, string | number | boolean>;
 
 /** A pair that signs checkpoints, with the names that docs/AUDIT_FORMAT.md gives it. */
 export interface SigningKey {
@@ -11,7 +11,7 @@ export interface SigningKey {
 }
 
 const BLANK: Content = {
-  ...{ v: 2, log_id: "", sequence: "0", created_at: "", kind: "", request_id: "", session_id: "" },
+  ...{ v: 3, log_id: "", sequence: "0", created_at: "", kind: "", request_id: "", session_id: "" },
   ...{ workspace_id: "wrkspc_default", epoch: "1", caller: "spiffe://ganglion.local/harness/harness-1" },
   ...{
     token_id: "tok_1",
@@ -32,6 +32,15 @@ const BLANK: Content = {
     peer_address: "",
     peer_spki_sha256: "",
     tls_version: "",
+    caller_cert_sha256: "c".repeat(64),
+    token_audience: "harness",
+    vault_token_accessor_hmac: "",
+    request_body_hmac: "",
+    response_body_hmac: "",
+    hmac_key_id: "0a1b2c3d",
+    response_withheld: false,
+    upstream_effect: "",
+    build: "ganglion 0.1.0",
     status: 0,
     request_bytes: "0",
     response_bytes: "0",
@@ -46,6 +55,18 @@ const BLANK: Content = {
   },
   ...{ prev: "", hash: "" },
 };
+
+/** Keys that came with later versions of the format. */
+const SINCE: readonly [number, readonly string[]][] = [
+  [2, ["peer_spki_sha256", "tls_version"]],
+  [
+    3,
+    [
+      ...["build", "caller_cert_sha256", "hmac_key_id", "request_body_hmac", "response_body_hmac"],
+      ...["response_withheld", "token_audience", "upstream_effect", "vault_token_accessor_hmac"],
+    ],
+  ],
+];
 
 /**
  * A sound audit log written by docs/AUDIT_FORMAT.md and not by the code that writes or reads real ones, so that a misreading
@@ -90,15 +111,16 @@ export class MadeLog {
     return key;
   }
 
-  /** Appends a record; one of version 1 of the format has none of the keys that came with version 2. */
+  /** Appends a record; one of an older version of the format has none of the keys that came later. */
   add(content: Content): Content {
     const sequence = this.records.length + 1;
     const at = new Date(Date.UTC(2026, 10, 30, 10, 0, sequence)).toISOString().replace("Z", "000Z");
-    const { peer_spki_sha256: _, tls_version: __, ...blankOf1 } = BLANK;
     const record = sealed({
-      ...(content.v === 1 ? blankOf1 : BLANK),
-      ...{ log_id: this.logId, sequence: String(sequence), created_at: at },
-      ...content,
+      ...asOf(Number(content.v ?? BLANK.v), {
+        ...BLANK,
+        ...{ log_id: this.logId, sequence: String(sequence), created_at: at },
+        ...content,
+      }),
       prev: String(this.records.at(-1)?.hash ?? "0".repeat(64)),
     });
     this.records.push(record);
@@ -108,11 +130,17 @@ export class MadeLog {
   /** Appends an allowed request with all of its records. */
   request(id: string, sessionId: string, more: Content = {}): void {
     const common = { request_id: id, session_id: sessionId, ...more };
-    const read = { ...common, vault_request_id: `vault-${id}`, peer_address: "203.0.113.7" };
+    const read = {
+      ...common,
+      ...{ vault_request_id: `vault-${id}`, vault_token_accessor_hmac: "a".repeat(64) },
+      peer_address: "203.0.113.7",
+    };
     this.add({ ...common, kind: "decision", effect: "allow" });
     this.add({ ...read, kind: "dispatch", request_bytes: "120" });
     const peer = { tls_version: "TLSv1.3", peer_spki_sha256: "5".repeat(64) };
-    this.add({ ...read, ...peer, kind: "outcome", reason: "ok", status: 200, response_bytes: "90" });
+    const bodies = { request_body_hmac: "1".repeat(64), response_body_hmac: "2".repeat(64) };
+    const came = { status: 200, response_bytes: "90", upstream_effect: "complete" };
+    this.add({ ...read, ...peer, ...bodies, ...came, kind: "outcome", reason: "ok" });
   }
 
   /** Signs a checkpoint over the first `size` records (all, if not said otherwise). */
@@ -136,6 +164,12 @@ export class MadeLog {
     const checkpoint = this.notes.at(-1);
     return JSON.stringify({ v: 1, log_id: this.logId, session_id: sessionId, record, checkpoint });
   }
+}
+
+/** A record without the keys that its version does not have. */
+export function asOf(version: number, content: Content): Content {
+  const later = new Set(SINCE.flatMap(([since, keys]) => (since > version ? keys : [])));
+  return Object.fromEntries(Object.entries(content).filter(([key]) => !later.has(key)));
 }
 
 /** Gives a record the hash of its content. */

@@ -1,4 +1,4 @@
-import { type Content, canonicalText, digestOf, MadeLog, sealed, signedNote } from "./made-log.ts";
+import { asOf, type Content, canonicalText, digestOf, MadeLog, sealed, signedNote } from "./made-log.ts";
 
 /** Files of an audit log, in memory. */
 export interface Files {
@@ -32,7 +32,8 @@ export function soundLog(): { files: Files; log: MadeLog } {
     target: "",
     detail: "ü \u0001",
   });
-  for (const n of [1, 2, 3]) log.request(`req_a${n}`, "sesn_a");
+  // The first request from before its third.
+  for (const n of [1, 2, 3]) log.request(`req_a${n}`, "sesn_a", n === 1 ? { v: 2 } : {});
   log.add({
     kind: "decision",
     request_id: "req_denied",
@@ -47,10 +48,14 @@ export function soundLog(): { files: Files; log: MadeLog } {
   log.addKey();
   log.request("req_b2", "sesn_b", { operation: "model" });
   log.add({ kind: "decision", request_id: "req_b3", session_id: "sesn_b", effect: "allow" });
-  log.add({ kind: "recovery", request_id: "req_b3", session_id: "sesn_b", reason: "not_dispatched" });
+  log.add({
+    ...{ kind: "recovery", request_id: "req_b3", session_id: "sesn_b", reason: "not_dispatched" },
+    upstream_effect: "none",
+  });
   const change = { request_id: "req_c1", operation: "vault.create_credential", target: "vlt_1", epoch: "0" };
   log.add({ ...change, kind: "decision", effect: "allow", vault_request_id: "" });
-  log.add({ ...change, kind: "outcome", reason: "ok", vault_request_id: "vault-req_c1" });
+  const written = { vault_request_id: "vault-req_c1", upstream_effect: "complete" };
+  log.add({ ...change, ...written, kind: "outcome", reason: "ok" });
   const decoy = {
     kind: "honeytoken",
     target: "vlt_decoy",
@@ -104,7 +109,7 @@ export const MUTATIONS: readonly Mutation[] = [
   { name: "a predecessor's hash is replaced", code: 2, apply: change(7, { prev: "f".repeat(64) }) },
   { name: "a number becomes a text", code: 2, apply: change(3, { status: "200" }) },
   { name: "a member is added", code: 2, apply: change(3, { note: "nothing happened" }) },
-  { name: "another format version is claimed", code: 2, apply: change(3, { v: 3 }) },
+  { name: "another format version is claimed", code: 2, apply: change(3, { v: 4 }) },
   { name: "a record claims to be of the version before", code: 2, apply: change(3, { v: 1 }) },
   {
     name: "the key of the server that was met is changed",
@@ -114,13 +119,43 @@ export const MUTATIONS: readonly Mutation[] = [
   { name: "plain HTTP is claimed where there was TLS", code: 2, apply: change(9, { tls_version: "none" }) },
   { name: "the use of a decoy becomes its making", code: 2, apply: change(22, { reason: "planted" }) },
   { name: "the use of a decoy becomes an anomaly", code: 2, apply: change(22, { kind: "anomaly" }) },
+  { name: "a record of version 2 claims to be of the third", code: 2, apply: change(3, { v: 3 }) },
+  { name: "a record of version 3 claims to be of the second", code: 2, apply: change(6, { v: 2 }) },
+  { name: "another certificate asked", code: 2, apply: change(4, { caller_cert_sha256: "d".repeat(64) }) },
+  { name: "a harness's token becomes a hand's", code: 2, apply: change(4, { token_audience: "hand" }) },
+  { name: "another body was sent", code: 2, apply: change(6, { request_body_hmac: "3".repeat(64) }) },
+  { name: "another answer came", code: 2, apply: change(6, { response_body_hmac: "" }) },
+  {
+    name: "another of Vault's tokens read the secret",
+    code: 2,
+    apply: change(5, { vault_token_accessor_hmac: "b".repeat(64) }),
+  },
+  { name: "another key made the HMACs", code: 2, apply: change(6, { hmac_key_id: "ffffffff" }) },
+  {
+    name: "an answer that was passed on is said to be withheld",
+    code: 2,
+    apply: change(6, { response_withheld: true }),
+  },
+  {
+    name: "whether an answer was withheld becomes a text",
+    code: 2,
+    apply: (f) => put(f, 6, sealed({ ...recordAt(f, 6), response_withheld: "false" })),
+  },
+  {
+    name: "what was answered is said not to have left",
+    code: 2,
+    apply: change(6, { upstream_effect: "none" }),
+  },
+  { name: "another build wrote it", code: 2, apply: change(6, { build: "ganglion 9.9.9" }) },
   {
     name: "what is known of TLS is left out, as version 1 had it",
     code: 3,
-    apply: (f) => {
-      const { peer_spki_sha256: _, tls_version: __, ...rest } = recordAt(f, 3);
-      put(f, 3, sealed({ ...rest, v: 1 }));
-    },
+    apply: (f) => put(f, 3, sealed(asOf(1, { ...recordAt(f, 3), v: 1 }))),
+  },
+  {
+    name: "what is known of bodies is left out, as version 2 had it",
+    code: 3,
+    apply: (f) => put(f, 6, sealed(asOf(2, { ...recordAt(f, 6), v: 2 }))),
   },
   {
     name: "a member is removed",

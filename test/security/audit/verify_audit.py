@@ -21,6 +21,8 @@ TEXT = ("boot_id call_key caller created_at credential_id destination detail eff
         "peer_address policy_digest prev reason request_id rule_id session_id target token_id vault_request_id "
         "workspace_id").split()
 TEXT_2 = ["peer_spki_sha256", "tls_version"]
+TEXT_3 = ("build caller_cert_sha256 hmac_key_id request_body_hmac response_body_hmac token_audience upstream_effect "
+          "vault_token_accessor_hmac").split()
 BODY = re.compile(r"ganglion/(log_[0-9a-f]{32})\n([1-9][0-9]*)\n(\S+)\nprev ([0-9a-f]{64})\ntime \S+\n")
 
 
@@ -29,10 +31,13 @@ def canonical(value):
 
 
 def is_sound(value, line):
-    if not isinstance(value, dict) or value.get("v") not in (1, 2):
+    if not isinstance(value, dict) or value.get("v") not in (1, 2, 3):
         return False
-    text = TEXT + (TEXT_2 if value["v"] == 2 else [])
-    if set(value) != set(text + INT64 + ["status", "v"]):
+    is_third = value["v"] == 3
+    text = TEXT + (TEXT_2 if value["v"] >= 2 else []) + (TEXT_3 if is_third else [])
+    if set(value) != set(text + INT64 + ["status", "v"] + (["response_withheld"] if is_third else [])):
+        return False
+    if is_third and not isinstance(value["response_withheld"], bool):
         return False
     if not all(isinstance(value[k], str) for k in text + INT64) or not isinstance(value["status"], int):
         return False

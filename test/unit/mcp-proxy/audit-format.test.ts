@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createPrivateKey, createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { keyFile } from "../../../services/mcp-proxy/audit/key-file.ts";
+import { writerColumns } from "../../../services/mcp-proxy/audit/ledger.ts";
 import { canonical, followChain, GENESIS, hashOf } from "../../../services/mcp-proxy/domain/audit-chain.ts";
 import { blankRecord, recordText } from "../../../services/mcp-proxy/domain/new-record.ts";
 import {
@@ -56,7 +57,7 @@ describe("the audit log's format, by the example of its document", () => {
       [[one.replace("sink strict", "sink any"), two], /record 1 was altered/],
       [[two], /record 1 is missing or out of order/],
       [[one, one], /record 2 is missing or out of order/],
-      [[one, two.replace('"v":2', '"v": 2')], /record 2 was altered/],
+      [[one, two.replace('"v":3', '"v": 3')], /record 2 was altered/],
       [[one, two.replace(/"prev":"6/, '"prev":"7')], /record 2 does not follow/],
     ];
     for (const [lines, why] of broken) {
@@ -86,14 +87,22 @@ describe("the audit log's format, by the example of its document", () => {
   });
 
   it("a record has no place for values of credentials, headers, queries or bodies [A147]", () => {
-    // Every key that there is, and that none holds or is made from such a value: ids, versions and counts alone.
-    const own = Object.keys(blankRecord("decision")).concat("instance", "boot_id");
+    // Every key that there is, and that none holds or is made from such a value: ids, versions and counts, and of bodies HMACs.
+    const own = Object.keys(blankRecord("decision")).concat(
+      Object.keys(writerColumns({ instance: "", bootId: "" })),
+    );
     const bySql = ["created_at", "log_id", "prev", "record_count", "sequence", "v"];
     assert.deepEqual([...own, ...bySql].sort(), documentedKeys());
     const suspicious = /secret|value|header|body|query|hmac|digest|fingerprint/;
     assert.deepEqual(
       own.filter((key) => suspicious.test(key)),
-      ["policy_digest"],
+      [
+        "vault_token_accessor_hmac",
+        "request_body_hmac",
+        "response_body_hmac",
+        "policy_digest",
+        "hmac_key_id",
+      ],
     );
   });
 

@@ -3,6 +3,7 @@ import { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { mcpFetch } from "../../../services/mcp-proxy/upstream/mcp-fetch.ts";
 import { currentOperation, type McpOperation } from "../../../services/mcp-proxy/upstream/mcp-operation.ts";
+import { unseenTraffic } from "../../kit/unseen-traffic.ts";
 
 describe("what an operation remembers of its answers", () => {
   it("is not more for a server that ends its stream again and again, to be asked to go on [M25]", async () => {
@@ -19,6 +20,7 @@ describe("what an operation remembers of its answers", () => {
       ...{ signal: new AbortController().signal, isOver: false, mayHaveSent: false },
       ...{ requestBytes: 0, responseBytes: 0, redactions: 0, status: 0, step: 0 },
       heard: [] as Buffer[][],
+      traffic: unseenTraffic(),
     } satisfies McpOperation;
     await currentOperation.run(operation, async () => {
       for (let i = 0; i < 20; i += 1) {

@@ -25,7 +25,7 @@ describe("the reader of secrets", () => {
     ...{ write: unused, patch: unused, remove: unused, close: async () => {} },
   };
   const tokens: SessionTokens = {
-    get: async () => `token-${forgotten.length + 1}`,
+    get: async () => ({ token: `token-${forgotten.length + 1}`, accessorHmac: "" }),
     forget: (_owner, _vaultId, token) => void forgotten.push(token),
     drop: () => {},
   };

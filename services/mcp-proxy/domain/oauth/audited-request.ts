@@ -2,17 +2,21 @@ import { newId } from "../../../common/ids/new-id.ts";
 import { askBound, type Bound } from "../bound.ts";
 import { type Destination, parseDestination } from "../canonical-url.ts";
 import type { ResolvedAddress } from "../destination-policy.ts";
-import { blankRecord, recordText } from "../new-record.ts";
+import {
+  type AuditedCaller,
+  blankRecord,
+  callerColumns,
+  recordText,
+  type UpstreamEffect,
+} from "../new-record.ts";
 import { endingOf, factsOf } from "../passage.ts";
 import { peerColumns } from "../peer-facts.ts";
-import type { Guard, Ledger, LedgerRecord } from "../ports.ts";
+import type { Guard, Ledger, LedgerRecord, Secret } from "../ports.ts";
 import { isReason, proxyError, type Reason, reasonOf } from "../proxy-error.ts";
 import type { OauthTarget, Reply } from "./oauth-ports.ts";
 
 /** For whom mcp-proxy makes a request of its own. */
-export interface Asker {
-  /** SPIFFE id; of a caller with an API key the gateway's, and the key's id. */
-  caller: string;
+export interface Asker extends AuditedCaller {
   workspaceId: string;
   /** Empty when it is for no session. */
   sessionId: string;
@@ -23,8 +27,8 @@ export interface Asker {
 }
 
 /** Somebody who asks for no session: a person, or a program with an API key. */
-export function withoutSession(caller: string, workspaceId: string): Asker {
-  return { caller, workspaceId, sessionId: "", epoch: 0n, tokenId: "" };
+export function withoutSession({ caller, callerCert = "" }: AuditedCaller, workspaceId: string): Asker {
+  return { caller, callerCert, workspaceId, sessionId: "", epoch: 0n, tokenId: "" };
 }
 
 /** What audited requests need. */
@@ -52,7 +56,7 @@ export interface AllowedRequest {
   readonly requestId: string;
   readonly target: JudgedTarget;
   /** Notes which secret will be in it. */
-  uses(secret: { version: bigint; vaultRequestId: string }): void;
+  uses(secret: Omit<Secret, "value">): void;
   /** Sends, between its dispatch and its outcome; both are durable in their place. */
   send(work: (target: OauthTarget) => Promise<Reply>): Promise<Reply>;
   /** Ends it without having sent anything. */
@@ -115,7 +119,7 @@ function recordOf({ operation, asker, url, method, credentialId, requestId }: Ow
     session_id: asker.sessionId,
     workspace_id: asker.workspaceId,
     epoch: String(asker.epoch),
-    caller: recordText(asker.caller),
+    ...callerColumns(asker),
     token_id: asker.tokenId,
     operation,
     destination: destination?.origin ?? "",
@@ -126,7 +130,11 @@ function recordOf({ operation, asker, url, method, credentialId, requestId }: Ow
 
 function allowed(ledger: Ledger, decision: LedgerRecord, target: JudgedTarget): AllowedRequest {
   const known: LedgerRecord = { ...decision, effect: "", reason: "" };
-  const outcome = (more: Partial<LedgerRecord>) => ledger.write({ ...known, kind: "outcome", ...more });
+  // No HMAC of a body: these bodies are credentials, going out or coming in. And nobody waits for the answer as it is.
+  const outcome = (more: Partial<LedgerRecord>) => {
+    const effect: UpstreamEffect = known.tls_version === "" ? "none" : "sent";
+    return ledger.write({ ...known, kind: "outcome", upstream_effect: effect, ...more });
+  };
   return {
     requestId: decision.request_id,
     target,
@@ -143,7 +151,12 @@ function allowed(ledger: Ledger, decision: LedgerRecord, target: JudgedTarget): 
       }
       const { status } = reply;
       if (reply.ok)
-        await outcome({ reason: status < 300 ? "ok" : "refused", status, response_bytes: reply.bytes });
+        await outcome({
+          reason: status < 300 ? "ok" : "refused",
+          status,
+          response_bytes: reply.bytes,
+          upstream_effect: "complete",
+        });
       else
         await outcome({ reason: reply.failure === "redirect" ? "redirect_refused" : reply.failure, status });
       return reply;

@@ -61,7 +61,7 @@ async function redeem(
   of: { who: ChangeAsker; workspaceId: string; credentialId: string; notes: ChangeNotes },
 ): Promise<CredentialRecord> {
   const { who, workspaceId, credentialId, notes } = of;
-  const asker = withoutSession(who.caller, workspaceId);
+  const asker = withoutSession(who, workspaceId);
   const { vaultId, tokenEndpoint: url } = pending;
   const request = { operation: "oauth.redeem", asker, url, method: "POST" } as const;
   // Whose answer this is decides to whom the code may go (RFC 9207, case A048).

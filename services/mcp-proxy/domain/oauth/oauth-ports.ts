@@ -74,6 +74,8 @@ export interface StoredDocument {
   version: bigint;
   /** Vault's id of the request that read it. */
   vaultRequestId: string;
+  /** HMAC of the accessor of the Vault token that read it. */
+  accessorHmac?: string;
 }
 
 /** Documents of OAuth credentials at Vault. */

@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from "node:crypto";
 import { purposesOf } from "../../../common/seal/seal-purposes.ts";
 import { isSendable } from "../../../common/seal/secret-form.ts";
+import type { ChangeAsker } from "../audited-change.ts";
 import { parseDestination } from "../canonical-url.ts";
-import type { Confinement } from "../confinement.ts";
 import type { TokenEndpointAuth } from "../credential-config.ts";
 import { type CredentialDeps, openVault } from "../manage-credentials.ts";
 import { openSecret } from "../open-secret.ts";
@@ -59,11 +59,11 @@ export interface PendingAuthorization {
 export async function startAuthorization(
   deps: AuthorizationDeps,
   request: AuthorizationRequest,
-  who: Confinement & { caller: string },
+  who: ChangeAsker,
 ): Promise<{ authorizationUrl: string; state: string; issuer: string }> {
   const { vaultId, url, redirectUri } = request;
   const { workspaceId } = await openVault(deps.credentials, vaultId, who);
-  const asker = withoutSession(who.caller, workspaceId);
+  const asker = withoutSession(who, workspaceId);
   const key = { kind: "mcp_oauth", url, secretName: "" } as const;
   if (await deps.credentials.store.isKeyTaken(vaultId, key)) throw proxyError("CREDENTIAL_EXISTS");
   const { server, resource, scopes } = await discoverServer(deps, asker, url);

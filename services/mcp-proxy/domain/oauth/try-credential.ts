@@ -34,8 +34,8 @@ const MAX_CHARS = 4096;
  * more. Every request is in the audit log by itself; what is shown of answers is searched for all of the credential's secrets.
  */
 export function createCredentialValidator(deps: TryDeps): CredentialValidator {
-  return async (credential, { workspaceId, caller }) => {
-    const asker = withoutSession(caller, workspaceId);
+  return async (credential, { workspaceId, ...who }) => {
+    const asker = withoutSession(who, workspaceId);
     const owner: RenewalOwner = { reads: { sessionId: "", workspaceId, epoch: 0n }, asker };
     const first = await tryOnce(deps, credential, owner);
     if (!first) return { verdict: "invalid", hasRefreshToken: false, probe: null, refresh: null };

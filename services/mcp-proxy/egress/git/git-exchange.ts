@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { isCredentialShaped } from "../../domain/credential-shaped.ts";
 import { proxyError } from "../../domain/proxy-error.ts";
+import type { Traffic } from "../../domain/traffic.ts";
 import { UpstreamFailure } from "../../upstream/upstream-failure.ts";
 import type { OutwardAnswer } from "../send-outward.ts";
 import type { GitTarget } from "./read-git-target.ts";
@@ -78,10 +79,13 @@ export async function* bounded(
 export async function* counted(
   body: AsyncIterable<Buffer>,
   counters: { responseBytes: number },
+  traffic: Traffic,
 ): AsyncGenerator<Buffer> {
   for await (const chunk of body) {
     counters.responseBytes += chunk.length;
+    traffic.came(chunk);
     if (counters.responseBytes > MAX_ANSWER_BYTES) throw new UpstreamFailure("too_large");
     yield chunk;
   }
+  traffic.cameAll();
 }

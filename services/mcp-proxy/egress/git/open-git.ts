@@ -42,6 +42,7 @@ export async function openGit(
   const passage = await openPassage(deps, {
     token: connection.token,
     caller: connection.caller,
+    callerCert: connection.callerCert,
     audience: "hand",
     operation: "git",
     target: problem

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { GanglionError } from "../../../common/errors/ganglion-error.ts";
 import { proxyError, reasonOf } from "../../domain/proxy-error.ts";
+import { leaving } from "../../domain/traffic.ts";
 import type { UpstreamPools } from "../../upstream/pools.ts";
 import { UpstreamFailure } from "../../upstream/upstream-failure.ts";
 import { explainToHand } from "../explain-to-hand.ts";
@@ -88,17 +89,20 @@ async function passOn(
     path: pathname + query,
     method: target.isAdvertisement ? "GET" : "POST",
     headers: headersOf(request, target, secret?.value),
-    body: target.isAdvertisement ? null : Readable.from(bounded(request, commands, most)),
+    body: target.isAdvertisement
+      ? null
+      : Readable.from(leaving(bounded(request, commands, most), passage.traffic)),
     signal,
     met: passage.met,
   });
+  passage.traffic.answered();
   const kind = target.isAdvertisement ? "advertisement" : "result";
   const contentType = `application/x-${target.service}-${kind}`;
   judgeAnswer(answer, contentType);
   const counters = { status: answer.status, responseBytes: 0, redactions: 0 };
   const secrets = secret ? [{ value: secret.value, label: credential?.credentialId ?? "" }] : [];
   const form = target.isAdvertisement ? "advertisement" : commands ? "receive-pack" : "upload-pack";
-  const body = counted(readableBody(answer, { isSearched: true, signal }), counters);
+  const body = counted(readableBody(answer, { isSearched: true, signal }), counters, passage.traffic);
   const clean = cleanGitAnswer(body, form, secrets, counters);
   response.writeHead(200, { "content-type": contentType, "cache-control": "no-cache" });
   const writer = createHandWriter(response, { isCounted: false, signal });
@@ -110,6 +114,6 @@ async function passOn(
   } finally {
     answer.body.destroy();
   }
-  await passage.finish({ reason: "ok", ...counters });
+  await passage.finish({ reason: "ok", ...counters, isReleased: true });
   writer.end();
 }

@@ -10,7 +10,7 @@ import type { Network } from "../core/network.ts";
 import type { SimProcess } from "../core/virtual-time.ts";
 import { type Effects, scriptOf } from "./effects.ts";
 
-const COUNTERS = { status: 200, responseBytes: 10, redactions: 0 };
+const COUNTERS = { status: 200, responseBytes: 10, redactions: 0, isReleased: true };
 const TOOLS: McpTool[] = ["act", "look"].map((name) => {
   const definition = {
     name,
@@ -82,7 +82,13 @@ function callTool(
 }
 
 function failed<T>(failure: McpFailureKind): McpOutcome<T> {
-  return { ok: false, failure, rpcCode: 0, text: failure, counters: { ...COUNTERS, status: 0 } };
+  return {
+    ok: false,
+    failure,
+    rpcCode: 0,
+    text: failure,
+    counters: { ...COUNTERS, status: 0, isReleased: false },
+  };
 }
 
 function wait(process: SimProcess, ms: number, signal: AbortSignal): Promise<void> {

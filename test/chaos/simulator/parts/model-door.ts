@@ -24,6 +24,7 @@ export function modelDoor(
     const passage = await openPassage(deps, {
       token: String(ctx.metadata.get("ganglion-session-token")[0]),
       caller: ctx.principal.spiffeId,
+      callerCert: "",
       operation: "model",
       target: "POST /v1/messages",
       lookup: { kinds: ["model_api_key"], urls: [], mcpServerName: "" },

@@ -4,6 +4,7 @@ import type { IssueTokenRequest } from "../../../../services/gen/ganglion/mcppro
 import { SessionServiceService } from "../../../../services/gen/ganglion/session/v1/session_service.ts";
 import { Role } from "../../../../services/gen/ganglion/types/v1/access.ts";
 import { pause } from "../../../../services/harness/driver/pause.ts";
+import { createAuditMacs } from "../../../../services/mcp-proxy/domain/audit-macs.ts";
 import type { Run } from "../../../../services/mcp-proxy/domain/call-mcp-tool.ts";
 import type { Destination } from "../../../../services/mcp-proxy/domain/canonical-url.ts";
 import { LiveSessions } from "../../../../services/mcp-proxy/domain/live-sessions.ts";
@@ -51,7 +52,9 @@ export function bootProxy(process: SimProcess, world: ProxyWorld): Host {
       known: () => undefined,
     };
     const live = new LiveSessions();
-    const passage = { access: tables.access(), ledger: tables.ledger(bootId), secrets, mac, bound: BOUND };
+    const macs = createAuditMacs(Buffer.alloc(32, 8));
+    const ledger = tables.ledger(bootId);
+    const passage = { access: tables.access(), ledger, secrets, mac, bound: BOUND, macs };
     const running = new Map<string, Run>();
     const address = { address: "192.0.2.1", family: 4, class: "public" } as const;
     // Whether an address is still kept decides how many commits a call takes.

@@ -5,6 +5,7 @@ import { Readable } from "node:stream";
 import type { RequestTokens } from "../../../../services/mcp-proxy/domain/request-tokens.ts";
 import { releaseToHand } from "../../../../services/mcp-proxy/egress/release-to-hand.ts";
 import { bytesJoined } from "../../../kit/bytes-joined.ts";
+import { unseenTraffic } from "../../../kit/unseen-traffic.ts";
 
 type Headers = Record<string, string | string[]>;
 
@@ -28,6 +29,7 @@ describe("an answer that is more work than others", () => {
       secrets: [{ value, label: "vcrd_a" }],
       tokens: { minting: { fields: [], elsewhere: [] }, known: [], detail: "" } as unknown as RequestTokens,
       signal: new AbortController().signal,
+      traffic: unseenTraffic(),
       finish: async () => {},
     });
     return { passed, text: Buffer.concat(pieces).toString() };

@@ -13,6 +13,7 @@ import {
   type Substituted,
 } from "../../../../services/mcp-proxy/egress/outward-request.ts";
 import { sealAnswer } from "../../../../services/mcp-proxy/egress/seal-answer.ts";
+import { unseenTraffic } from "../../../kit/unseen-traffic.ts";
 
 const variable = (more: object = {}) =>
   ({
@@ -87,7 +88,8 @@ describe("a request that carries credentials", () => {
       const bytes = Buffer.from(one.placeholder.repeat(times));
       const headers = { "content-length": String(bytes.length), "content-type": "text/plain" };
       const request = Object.assign(Readable.from([bytes]), { headers }) as unknown as IncomingMessage;
-      return outwardBody(request, [{ ...one, value: "s".repeat(65_536) }], tokensOf([]));
+      const sent = [{ ...one, value: "s".repeat(65_536) }];
+      return outwardBody(request, sent, tokensOf([]), unseenTraffic());
     };
     assert.equal((await body(10)).length, 655_360);
     await assert.rejects(body(1_000), (error) => reasonOf(error) === "MESSAGE_TOO_LARGE");

@@ -113,7 +113,7 @@ describe("the tokens of a request", () => {
     });
   const refuses = (work: () => unknown) => assert.throws(work, (error) => reasonOf(error) === "SEAL_INVALID");
   const body = (of: ReturnType<typeof tokens>, type: string) => {
-    const unsealing = of.inBody(type);
+    const unsealing = of.inBody(type, () => {});
     return Buffer.concat([unsealing.push(Buffer.from(`"${sealed}"`)), unsealing.flush()]).toString();
   };
 
@@ -165,7 +165,7 @@ describe("the tokens of a request", () => {
 
   it("do not open any more once the answer is being searched: it would not be known there [A066]", () => {
     const asked = tokens([variable("vcrd_a")]);
-    const unsealing = asked.inBody("text/plain");
+    const unsealing = asked.inBody("text/plain", () => {});
     unsealing.push(Buffer.from("a"));
     asked.close();
     refuses(() => unsealing.push(Buffer.from(`${sealed} `)));
