@@ -69,7 +69,7 @@ describe("the audit log as a chain", function () {
     ]);
     const written = JSON.parse(row.line);
     for (const [key, value] of Object.entries(chosen)) assert.notEqual(written[key], String(value), key);
-    assert.equal(written.v, 2);
+    assert.equal(written.v, 3);
     followChain(await stage.stored(), START);
   });
 
@@ -102,6 +102,7 @@ describe("the audit log as a chain", function () {
       "SELECT * FROM proxy.audit_checkpoints",
       "SELECT * FROM proxy.write_records('[]')",
       "SELECT * FROM proxy.write_session_ends('x', 'x', 1)",
+      "SELECT * FROM proxy.write_session_ends('x', 'x', 1, 'x')",
       "SELECT proxy.add_checkpoint(1, '', '', '', '')",
     ]) {
       await assert.rejects(stage.kit.sql("ganglion_session", foreign), { code: "42501" }, foreign);

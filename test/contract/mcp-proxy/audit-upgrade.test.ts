@@ -75,6 +75,12 @@ describe("a database from before the audit log was a chain", function () {
       ["session_end", "sesn_new", "3", "0", 0],
     );
     assert.deepEqual(await ends(), []);
+    // A process that was there before asks as it always did, and one of now says what it is.
+    assert.equal(end.build, "");
+    await owner.query("SELECT proxy.raise_fence('sesn_newer', 1, true)");
+    const now = await owner.query("SELECT * FROM proxy.write_session_ends('i', 'b', 10, 'ganglion 9')");
+    const newer = JSON.parse(now.rows[0].line);
+    assert.deepEqual([newer.v, newer.session_id, newer.build], [3, "sesn_newer", "ganglion 9"]);
     await owner.end();
   });
 
