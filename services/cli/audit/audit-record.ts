@@ -62,9 +62,14 @@ export type AuditRecord = Readonly<
     Record<(typeof INT32S)[number], number>
 >;
 
-/** True for a record of a change of a vault or credential: what it names was written or removed, not used. */
+/** True for a record of a change of a vault, a credential or a session's binding: what it names was changed, not used. */
 export function isChange({ operation }: Pick<AuditRecord, "operation">): boolean {
-  return operation.startsWith("vault.");
+  return operation.startsWith("vault.") || isOfBinding({ operation });
+}
+
+/** True for a record of a change of what a session may use. */
+export function isOfBinding({ operation }: Pick<AuditRecord, "operation">): boolean {
+  return operation.startsWith("binding.");
 }
 
 /** Keys of each version that there is. */

@@ -1,4 +1,4 @@
-import { type AuditRecord, isChange } from "./audit-record.ts";
+import { type AuditRecord, isChange, isOfBinding } from "./audit-record.ts";
 
 /** A step of a request's way, for people. */
 export type Step = readonly [name: string, value: string];
@@ -147,7 +147,11 @@ type Steps = Partial<Record<"decision" | "outcome" | "recovery", AuditRecord | u
 
 /** The way of a change of a vault or credential: nothing is sent, and no session asks. */
 function explainChange(first: AuditRecord, { decision, outcome, recovery }: Steps): Step[] {
-  const vault = first.target ? `in vault ${first.target}` : "in a vault that is not known";
+  const vault = isOfBinding(first)
+    ? `for session ${first.session_id}${first.target && ` with ${first.target}`}`
+    : first.target
+      ? `in vault ${first.target}`
+      : "in a vault that is not known";
   const steps: Step[] = [
     ["who", first.caller || "mcp-proxy itself, to finish what was begun"],
     ...certificateOf(first),

@@ -7,8 +7,14 @@ import type { Ledger, LedgerRecord } from "./ports.ts";
 import { proxyError, reasonOf } from "./proxy-error.ts";
 import type { WrittenSecret } from "./records.ts";
 
-/** What can be done to vaults and credentials; `remove_secret` is what archiving and deleting a vault do to each in it. */
+/**
+ * What can be done to vaults and credentials, and to what a session may use; `remove_secret` is what archiving and deleting a
+ * vault do to each in it.
+ */
 export type ChangeOperation =
+  | "binding.bind"
+  | "binding.replace_servers"
+  | "binding.end"
   | "vault.create_vault"
   | "vault.update_vault"
   | "vault.archive_vault"
@@ -31,6 +37,8 @@ export interface ChangeRequest {
   /** Empty when it is not known, or made by the change. */
   vaultId: string;
   credentialId?: string;
+  /** The session whose binding it is. */
+  sessionId?: string;
 }
 
 /** What a change was found to be about. */
@@ -57,7 +65,7 @@ export interface ChangeNotes {
  */
 export async function auditedChange<Judged extends JudgedChange, Made>(
   ledger: Ledger,
-  { operation, who, vaultId, credentialId }: ChangeRequest,
+  { operation, who, vaultId, credentialId = "", sessionId = "" }: ChangeRequest,
   judge: () => Promise<Judged>,
   make: (judged: Judged, notes: ChangeNotes) => Promise<Made>,
 ): Promise<Made> {
@@ -67,17 +75,12 @@ export async function auditedChange<Judged extends JudgedChange, Made>(
     ...callerColumns(who),
     operation,
     target: recordText(vaultId),
-    credential_id: credentialId ?? "",
+    credential_id: credentialId,
+    session_id: sessionId,
   };
-  const judged = await judge().catch(async (error: unknown) => {
-    const reason = reasonOf(error);
-    // Who cannot be answered now was not denied anything.
-    const isDenial = reason !== undefined && GanglionError.is(error) && error.code !== "UNAVAILABLE";
-    if (isDenial) await ledger.write({ ...record, effect: "deny", reason });
-    throw error;
-  });
+  const judged = await judge().catch((error: unknown) => deny(ledger, record, error));
   record.workspace_id = judged.workspaceId;
-  record.target = judged.vaultId;
+  record.target = recordText(judged.vaultId);
   record.credential_id = judged.credentialId ?? "";
   await ledger.write({ ...record, effect: "allow" });
 
@@ -107,7 +110,43 @@ export async function auditedChange<Judged extends JudgedChange, Made>(
   return made;
 }
 
+/** What is recorded only where it is denied. */
+export interface DeniableRequest {
+  operation: "binding.issue_token";
+  who: AuditedCaller;
+  sessionId: string;
+  epoch: bigint;
+  audience: string;
+  target: string;
+}
+
+/** Does something of which there is no record but a denial, which is written before the caller hears of it. */
+export async function auditedDenial<T>(
+  ledger: Ledger,
+  { operation, who, sessionId, epoch, audience, target }: DeniableRequest,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const record: LedgerRecord = {
+      ...blankRecord("decision", newId("req")),
+      ...callerColumns(who),
+      ...{ operation, session_id: sessionId, epoch: String(epoch), token_audience: audience, target },
+    };
+    return deny(ledger, record, error);
+  }
+}
+
+/** Throws the error, once the log has it if it is a denial: who cannot be answered now was not denied anything. */
+async function deny(ledger: Ledger, record: LedgerRecord, error: unknown): Promise<never> {
+  const reason = reasonOf(error);
+  const isDenial = reason !== undefined && GanglionError.is(error) && error.code !== "UNAVAILABLE";
+  if (isDenial) await ledger.write({ ...record, effect: "deny", reason });
+  throw error;
+}
+
 /** True for the operation of a change: it sends nothing, so no dispatch says how far it came. */
 export function isChange(operation: string): boolean {
-  return operation.startsWith("vault.");
+  return operation.startsWith("vault.") || operation.startsWith("binding.");
 }

@@ -4,7 +4,8 @@ import type { CallContext } from "../../common/grpc/call-context.ts";
 import { type Implementation, implement, unary } from "../../common/grpc/handlers.ts";
 import { Audience, BindingServiceService } from "../../gen/ganglion/mcpproxy/v1/binding_service.ts";
 import { Role } from "../../gen/ganglion/types/v1/access.ts";
-import { type BindDeps, bindSession, rebindSession } from "../domain/bind-session.ts";
+import { auditedDenial } from "../domain/audited-change.ts";
+import { type BindDeps, bindSession, endBinding, rebindSession } from "../domain/bind-session.ts";
 import { type ConfirmedLease, issueHandToken, issueToken } from "../domain/issue-token.ts";
 import type { AuditedCaller } from "../domain/new-record.ts";
 import { proxyError } from "../domain/proxy-error.ts";
@@ -43,17 +44,26 @@ export function bindingService(deps: BindingServiceDeps): Implementation {
       found.integer("epoch", epoch, isHand ? { min: 0, max: 0 } : { min: 1 });
       found.throwIfAny();
       const { spiffeId, role } = ctx.principal;
-      if (role !== (isHand ? Role.ROLE_SANDBOX : Role.ROLE_HARNESS)) throw proxyError("ROLE_NOT_ALLOWED");
       const getLease = (id: string) => confirm(deps, id, ctx);
-      if (isHand) {
-        ctx.note({ session_id: sessionId, hand_id: handId });
-        return issueHandToken({ ...deps, getLease }, { sessionId, handId, spiffeId });
-      }
-      ctx.note({ session_id: sessionId, epoch });
-      const asked = { sessionId, epoch, audience: "harness" as const, spiffeId };
-      const warm = deps.prepare(sessionId);
-      const onConfirmed = (binding: StoredBinding) => warm(binding, epoch);
-      return issueToken({ ...deps, getLease, onConfirmed }, asked);
+      const issue = async () => {
+        if (role !== (isHand ? Role.ROLE_SANDBOX : Role.ROLE_HARNESS)) throw proxyError("ROLE_NOT_ALLOWED");
+        if (isHand) {
+          ctx.note({ session_id: sessionId, hand_id: handId });
+          return issueHandToken({ ...deps, getLease }, { sessionId, handId, spiffeId });
+        }
+        ctx.note({ session_id: sessionId, epoch });
+        const asked = { sessionId, epoch, audience: "harness" as const, spiffeId };
+        const warm = deps.prepare(sessionId);
+        const onConfirmed = (binding: StoredBinding) => warm(binding, epoch);
+        return issueToken({ ...deps, getLease, onConfirmed }, asked);
+      };
+      // One that is issued has no record of its own: a brain waits for it, and each decision that it leads to names it.
+      const wanted = { sessionId, epoch, audience: isHand ? "hand" : "harness", target: handId };
+      return auditedDenial(
+        deps.ledger,
+        { operation: "binding.issue_token", who: callerOf(ctx), ...wanted },
+        issue,
+      );
     }),
     getHandSetup: unary(async (req, ctx) => {
       const found = new Violations();
@@ -68,7 +78,7 @@ export function bindingService(deps: BindingServiceDeps): Implementation {
       checkSessionId(found, req.sessionId);
       found.throwIfAny();
       ctx.note({ session_id: req.sessionId });
-      await deps.bindings.raiseFence(req.sessionId, 0n, true);
+      await endBinding(deps, req.sessionId, callerOf(ctx));
       return {};
     }),
   });

@@ -71,6 +71,10 @@ export interface BoundSession {
   epoch: bigint;
 }
 
+function isAsked({ operation }: AuditRecord): boolean {
+  return !operation.startsWith("binding.");
+}
+
 /** mcp-proxy as a process, with a real PostgreSQL, a vault, and a stand-in for the session service. */
 export class ProxyKit {
   readonly ca: TestCa;
@@ -314,15 +318,20 @@ export class ProxyKit {
     }
   }
 
-  /** Audit records of a session. */
+  /** Audit records of what a session asks for; not of its binding. */
   async records(sessionId: string): Promise<AuditRecord[]> {
+    return (await this.allRecords(sessionId)).filter(isAsked);
+  }
+
+  /** All audit records of a session. */
+  async allRecords(sessionId: string): Promise<AuditRecord[]> {
     const audit = await this.client(AuditServiceService, "operator");
     const request = { afterSequence: 0n, limit: 1000, sessionId, requestId: "", withLines: false };
     const { records } = await audit.listRecords(request);
     return records;
   }
 
-  /** The same, as soon as they are enough. */
+  /** What a session asks for, as soon as that is enough. */
   async recordsWhen(
     sessionId: string,
     areEnough: (records: AuditRecord[]) => boolean,
@@ -330,7 +339,7 @@ export class ProxyKit {
     const audit = await this.client(AuditServiceService, "operator");
     const all: AuditRecord[] = [];
     for await (const { records } of audit.watchRecords({ afterSequence: 0n, sessionId, withLines: false })) {
-      all.push(...records);
+      all.push(...records.filter(isAsked));
       if (areEnough(all)) return all;
     }
     throw new Error("the watch ended");

@@ -73,6 +73,7 @@ export function bootProxy(process: SimProcess, world: ProxyWorld): Host {
     const binding = bindingService({
       bindings: tables.bindings(),
       mac,
+      ledger,
       getLease: async (sessionId: string) => {
         const { lease } = await sessions.getLease({ sessionId }, { timeoutMs: 4000 });
         return lease && { workspaceId: lease.workspaceId, epoch: lease.epoch, owner: lease.owner };
