@@ -158,10 +158,8 @@ async function forward(
     abort.signal.throwIfAborted();
     const poolKey = `model ${credential.credentialId} ${credential.version}`;
     const base = new URL(upstream.destination.url).pathname.replace(/\/$/, "");
-    passage.traffic.sent(body);
-    passage.traffic.sentAll();
     crashPoint("model.send");
-    const answer = await exchange(deps.pools.get(upstream.destination, address, poolKey, KEEP_ALIVE_MS), {
+    const asked = exchange(deps.pools.get(upstream.destination, address, poolKey, KEEP_ALIVE_MS), {
       path: base + head.path,
       method: "POST",
       headers: { ...head.headers, "x-api-key": secret.value },
@@ -169,6 +167,10 @@ async function forward(
       signal: abort.signal,
       met: passage.met,
     });
+    // Behind the request, which does not wait for it.
+    passage.traffic.sent(body);
+    passage.traffic.sentAll();
+    const answer = await asked;
     passage.traffic.answered();
     crashPoint("model.receive");
     const marks = { "ganglion-model-upstream": upstream.name, "ganglion-request-id": requestId };

@@ -67,8 +67,6 @@ async function send(input: string | URL, init: RequestInit, opensStream: boolean
   if (operation.secret !== undefined) headers.authorization = `Bearer ${operation.secret}`;
   const sent = typeof init.body === "string" ? init.body : undefined;
   operation.requestBytes += sent === undefined ? 0 : Buffer.byteLength(sent);
-  if (sent !== undefined) operation.traffic.sent(sent);
-  operation.traffic.sentAll();
   const signals = [operation.signal, ...(init.signal ? [init.signal] : [])];
   const signal = AbortSignal.any(signals);
   const wasSent = operation.mayHaveSent;
@@ -77,7 +75,7 @@ async function send(input: string | URL, init: RequestInit, opensStream: boolean
   try {
     const path = url.pathname + url.search;
     crashPoint("mcp.send");
-    answer = await exchange(operation.dispatcher, {
+    const asked = exchange(operation.dispatcher, {
       path,
       method,
       headers,
@@ -85,6 +83,10 @@ async function send(input: string | URL, init: RequestInit, opensStream: boolean
       signal,
       met: operation.met,
     });
+    // Behind the request, which does not wait for it.
+    if (sent !== undefined) operation.traffic.sent(sent);
+    operation.traffic.sentAll();
+    answer = await asked;
   } catch (error) {
     const failure = toFailure(error, signal);
     if (failure.kind === "unreachable") operation.mayHaveSent = wasSent;
