@@ -5,7 +5,7 @@ import type { AuditMacs } from "./audit-macs.ts";
 import { askBound, type Bound, type BoundQuestion } from "./bound.ts";
 import type { Destination } from "./canonical-url.ts";
 import type { ResolvedAddress } from "./destination-policy.ts";
-import { blankRecord, callerColumns, recordText, type UpstreamEffect } from "./new-record.ts";
+import { blankRecord, callerColumns, recordText } from "./new-record.ts";
 import { type MeetPeer, peerColumns } from "./peer-facts.ts";
 import type {
   AccessLookup,
@@ -21,7 +21,7 @@ import type {
 import { isReason, proxyError, type Reason, reasonOf } from "./proxy-error.ts";
 import { isMac, type RowMac } from "./row-mac.ts";
 import { hashSessionToken } from "./session-token.ts";
-import { createTraffic, type Traffic } from "./traffic.ts";
+import { createTraffic, type Traffic, trafficColumns } from "./traffic.ts";
 
 /** What a passage needs. */
 export interface PassageDeps {
@@ -260,24 +260,6 @@ function sizeOf({ address, requestBytes, detail }: Sent) {
 
 function detailOf(detail: string | undefined) {
   return detail === undefined ? {} : { detail: recordText(detail) };
-}
-
-/** What an outcome says of the bodies, and of how far all came; `isSent` when a connection was written to. */
-function trafficColumns(
-  traffic: Traffic,
-  { isReleased = false, redactions, responseBytes }: Ending,
-  isSent: boolean,
-) {
-  if (redactions) traffic.cameSecret();
-  const effect: UpstreamEffect = traffic.isWhole ? "complete" : isSent ? "sent" : "none";
-  const { request_body_hmac: ofRequest, response_body_hmac: ofAnswer } = traffic.macs();
-  return {
-    request_body_hmac: effect === "none" ? "" : ofRequest,
-    // Where its bytes are not counted, it was not searched for the credential to where it came.
-    response_body_hmac: responseBytes ? ofAnswer : "",
-    response_withheld: traffic.isAnswered && !isReleased,
-    upstream_effect: effect,
-  };
 }
 
 function createPassage(

@@ -1,5 +1,5 @@
 import type { AuditMacs, BodyMac } from "./audit-macs.ts";
-import type { NewRecord } from "./new-record.ts";
+import type { NewRecord, UpstreamEffect } from "./new-record.ts";
 
 /** What is noted of a request's bodies while they pass, for its outcome; an operation of several requests has one. */
 export interface Traffic {
@@ -89,4 +89,29 @@ export async function* leaving(body: AsyncIterable<Buffer>, traffic: Traffic): A
     yield chunk;
   }
   traffic.sentAll();
+}
+
+/** What the end of a request says of its answer. */
+interface TrafficEnding {
+  isReleased?: boolean;
+  redactions?: number;
+  responseBytes?: number;
+}
+
+/** What an outcome says of the bodies, and of how far all came; `isSent` when a connection was written to. */
+export function trafficColumns(
+  traffic: Traffic,
+  { isReleased = false, redactions, responseBytes }: TrafficEnding,
+  isSent: boolean,
+) {
+  if (redactions) traffic.cameSecret();
+  const effect: UpstreamEffect = traffic.isWhole ? "complete" : isSent ? "sent" : "none";
+  const { request_body_hmac: ofRequest, response_body_hmac: ofAnswer } = traffic.macs();
+  return {
+    request_body_hmac: effect === "none" ? "" : ofRequest,
+    // Where its bytes are not counted, it was not searched for the credential to where it came.
+    response_body_hmac: responseBytes ? ofAnswer : "",
+    response_withheld: traffic.isAnswered && !isReleased,
+    upstream_effect: effect,
+  };
 }

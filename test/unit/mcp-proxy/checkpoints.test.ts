@@ -13,25 +13,10 @@ import { isSigned, parseCheckpoint } from "../../../services/mcp-proxy/domain/si
 import { loadCheckpointKeys, openKeyRing } from "../../../services/mcp-proxy/vault/checkpoint-keys.ts";
 import type { VaultClient } from "../../../services/mcp-proxy/vault/vault-client.ts";
 import { VaultFailure } from "../../../services/mcp-proxy/vault/vault-failure.ts";
+import { CreateOnlyVault } from "../../kit/create-only-vault.ts";
 
 const LOG_ID = `log_${"a1".repeat(16)}`;
 const DAY_MS = 24 * 3_600_000;
-
-/** A Vault that lets documents be made and read, and not replaced. */
-class CreateOnlyVault implements Pick<VaultClient, "read" | "write"> {
-  readonly documents = new Map<string, unknown>();
-
-  async read(path: string) {
-    if (!this.documents.has(path)) throw new VaultFailure("not_found", 404);
-    return { data: { data: this.documents.get(path), metadata: { version: 1 } } };
-  }
-
-  async write(path: string, { data }: Record<string, unknown>) {
-    if (this.documents.has(path)) throw new VaultFailure("denied", 403);
-    this.documents.set(path, data);
-    return { data: { version: 1 } };
-  }
-}
 
 /** The log and its checkpoints in memory, with the database's rules. */
 class LogInMemory implements CheckpointStore {
