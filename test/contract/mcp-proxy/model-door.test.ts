@@ -64,7 +64,7 @@ describe("the model door", () => {
     (
       await kit.sql(
         "ganglion_owner",
-        "SELECT kind, effect, reason, xmin::text AS tx FROM proxy.audit_records WHERE session_id = $1 ORDER BY sequence",
+        "SELECT kind, effect, reason, xmin::text AS tx FROM proxy.audit_records WHERE session_id = $1 AND operation = 'model' ORDER BY sequence",
         [session.sessionId],
       )
     ).map(({ kind, effect, reason, tx }) => ({ what: `${kind} ${effect}${reason}`, tx }));
