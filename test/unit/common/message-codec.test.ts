@@ -5,6 +5,7 @@ import {
   EmitEventsRequest,
   SessionServiceService,
 } from "../../../services/gen/ganglion/session/v1/session_service.ts";
+import { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
 
 const { emitEvents } = SessionServiceService;
 const request = (bytes: number) =>
@@ -12,8 +13,11 @@ const request = (bytes: number) =>
     sessionId: "sesn_1",
     epoch: 7n,
     events: [
-      { id: "sevt_1", body: { $case: "open", value: { type: "a.b", data: Buffer.alloc(bytes, "é") } } },
-      { id: "sevt_2", body: { $case: "userInterrupt", value: { sessionThreadId: "" } } },
+      Event.fromPartial({
+        id: "sevt_1",
+        body: { $case: "open", value: { type: "a.b", data: Buffer.alloc(bytes, "é") } },
+      }),
+      Event.fromPartial({ id: "sevt_2", body: { $case: "userInterrupt", value: { sessionThreadId: "" } } }),
     ],
   });
 
