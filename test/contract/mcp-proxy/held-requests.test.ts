@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import pg from "pg";
 import { createAnthropicModel } from "../../../services/harness/model/anthropic-model.ts";
 import type { Model } from "../../../services/harness/ports/model.ts";
 import { HELLO, MODEL, ModelStage } from "./model-stage.ts";
@@ -20,7 +21,7 @@ describe("requests that come to the model door before they may be sent", () => {
   });
   after(() => stage?.stop());
 
-  /** A request that is at the door but for its end, and whose token the door has looked up. */
+  /** A request that is at the door but for its end, and whose token the door looks up. */
   const open = async (json = HELLO_JSON) => {
     const { kit } = stage;
     const session = await kit.bound({ models: [MODEL] });
@@ -31,13 +32,13 @@ describe("requests that come to the model door before they may be sent", () => {
       token: session.token,
       traceparent: `00-${traceId}-b7ad6b7169203331-01`,
     };
-    const [{ now }] = (await kit.sql("ganglion_owner", "SELECT clock_timestamp()::text AS now")) as [
-      { now: string },
-    ];
+    const held = new pg.Client(kit.postgres.connection("ganglion_owner"));
+    await held.connect();
+    await held.query("BEGIN; LOCK TABLE proxy.tokens");
     const opened = harness.open?.({ ...request, token: Promise.resolve(request.token) });
-    const lookedUp =
-      "SELECT FROM pg_stat_activity WHERE usename = 'ganglion_proxy' AND query LIKE '%SELECT t.token_id, t.session_id%' AND state = 'idle' AND query_start > $1::timestamptz";
-    for (let found = 0; found === 0; ) found = (await kit.sql("ganglion_proxy", lookedUp, [now])).length;
+    const looking = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'proxy.tokens'::regclass";
+    for (let found = 0; found === 0; ) found = (await held.query(looking)).rowCount ?? 0;
+    await held.end();
     return { session, request: { ...request, listener: LISTENER, opened }, opened, traceId };
   };
   const asked = async () =>
