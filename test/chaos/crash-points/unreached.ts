@@ -34,6 +34,8 @@ const FENCED = "only for a session that ends, or is taken over, while its creden
 const START = "the log comes with its lease; only what is longer, or was lost on the way, is asked for";
 const PINNED = "a server's tools are pinned once, by the first session that lists them";
 const TIMER = "comes with a start, a timer or the ends of sessions, whatever a session does meanwhile";
+const ALONE =
+  "hints go out while another replica may listen, which for one that is alone is a while after its start";
 const UNSETTLED = "a request whose record could not be written in time is closed later";
 
 /** The list: whatever is neither reached nor here fails, and so does what is here and reached. */
@@ -49,6 +51,7 @@ export const UNREACHED: readonly Unreached[] = [
   { points: "sandbox.serve.SandboxService.ListHands.*", why: NOBODY },
   { points: "sandbox.serve.SandboxService.Terminate.*", why: NOBODY },
   { points: "session.pg.ping.*", why: NOBODY },
+  { points: "session.pg.hint.*", why: ALONE, isByChance: true },
   { points: "session.pg.session_list_*", why: NOBODY },
   { points: "session.serve.SessionService.ListSessions.*", why: NOBODY },
   { points: "session.pg.read_desc.*", why: NOBODY },
