@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
+import type { Event } from "../../../services/gen/ganglion/types/v1/event.ts";
+import { serializeState } from "../../../services/harness/domain/checkpoint.ts";
 import { fold } from "../../../services/harness/domain/fold.ts";
 import { project } from "../../../services/harness/domain/project-request.ts";
 import { emptyState } from "../../../services/harness/domain/session-state.ts";
 import { sha256 } from "../../../services/harness/domain/sha256.ts";
 import type { Answer } from "../../../services/harness/ports/model.ts";
+import { toEvents } from "../../golden/load-log.ts";
+import { askedOnce } from "./fakes/asked-once.ts";
 import { session, World } from "./fakes/brain.ts";
 import { answer, bash, modelFailure, using } from "./fakes/scripted-parts.ts";
 
@@ -248,6 +252,25 @@ describe("context strategies", () => {
     const note = requests(world).at(-1)?.messages[2]?.content[0]?.content?.[0]?.text ?? "";
     const position = BigInt(/position (\d+)/.exec(note)?.[1] ?? 0);
     assert.equal(world.log.events[Number(position) - 1]?.body?.$case, "agentToolResult");
+  });
+
+  it("trim shows an old result that comes late, though its turn was looked at before", () => {
+    const written = [
+      ...session({}, "Work.", "trim/1", { keep_turns: 1, step_turns: 1, min_bytes: 0 }),
+      ...askedOnce(1),
+      ...askedOnce(2),
+    ];
+    const late = written.splice(
+      written.findIndex(({ id }) => id === "sevt_r1"),
+      1,
+    );
+    const log = toEvents([...written, ...late]);
+    const state = log.slice(0, -1).reduce(fold, emptyState());
+    serializeState(state);
+    fold(state, log.at(-1) as Event);
+    const { body } = project(state);
+    assert.match(body.toString(), /The result of this call is left out/);
+    assert.deepEqual(body, project(log.reduce(fold, emptyState())).body);
   });
 
   it("a stable prefix is what the next request begins with, breakpoints aside", async () => {

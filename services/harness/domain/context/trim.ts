@@ -41,7 +41,8 @@ function trimmed(turn: AssistantTurn, minBytes: number): AssistantTurn {
   if (before) return before;
   const calls = turn.calls.map((call) => (call.result ? withNote(call, call.result, minBytes) : call));
   const now = { ...plainTurn(turn), calls };
-  known.set(turn, new Map([[minBytes, now]]));
+  // One that still waits for a result changes once that is there.
+  if (calls.every((call) => call.result)) known.set(turn, new Map([[minBytes, now]]));
   return now;
 }
 
