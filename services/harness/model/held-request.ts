@@ -24,11 +24,17 @@ export class HeldRequest implements OpenedRequest {
   /** Begins to send once `ready` says so, if it is wanted still. */
   constructor(body: Uint8Array, ready: Promise<unknown>, send: Send) {
     this.#last = body.subarray(-1);
+    // Before its end it cannot have been answered well.
+    const over = (): void => {
+      this.#isOver = true;
+    };
     const held = new ReadableStream<Uint8Array>({
       start: (controller) => {
         this.#body = controller;
         if (body.length > 1) controller.enqueue(body.subarray(0, -1));
       },
+      // Whoever sends it will not send the end of it any more, which may be known before the answer is.
+      cancel: over,
     });
     const { signal } = this.#abort;
     const begin = async (): Promise<Response> => {
@@ -40,10 +46,6 @@ export class HeldRequest implements OpenedRequest {
       return send(held, signal);
     };
     this.#answer = begin();
-    // Before its end it cannot have been answered well.
-    const over = (): void => {
-      this.#isOver = true;
-    };
     this.#answer.then(over, over);
   }
 
