@@ -19,7 +19,7 @@ export class SessionLog {
   /** Events that came before their predecessors, by position. */
   readonly #early = new Map<bigint, Event>();
   readonly #listeners = new Set<() => void>();
-  /** Called when an event of that id is folded. */
+  /** Called when an event of that id is folded that was appended under this lease. */
   readonly #awaited = new Map<string, () => void>();
   #lost: LeaseLost | undefined;
 
@@ -128,7 +128,8 @@ export class SessionLog {
     while (next) {
       this.#early.delete(next.position);
       fold(this.state, next);
-      this.#awaited.get(next.id)?.();
+      // A client chooses ids too, and may have seen one in a preview.
+      if (next.epoch === this.lease.epoch) this.#awaited.get(next.id)?.();
       const body = next.body;
       if (body?.$case === "ganglionLeaseAcquired" && body.value.epoch > this.lease.epoch) {
         this.#lost = new LeaseLost("the session was taken over");
