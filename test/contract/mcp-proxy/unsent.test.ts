@@ -124,6 +124,23 @@ describe("a dispatch that is in the database and could not be kept beside it", f
     assert.equal((await journal.find("sesn_1", "sevt_5"))?.state, "dispatched");
   });
 
+  it("is closed when its decision becomes durable long after it was given up", async () => {
+    // A statement of this process whose commit waits for a disk.
+    const entry = { record: { ...decision("sevt_6", "req_6"), instance: "i", boot_id: "b" } };
+    await owner.query("BEGIN");
+    try {
+      await owner.query("SELECT FROM proxy.write_records($1)", [JSON.stringify([entry])]);
+      leftOpen.add(decision("sevt_6", "req_6"));
+      const text = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%write_%'";
+      const look = async () => (await pool.query(text)).rowCount !== 0;
+      await until(look, "somebody who waits for that statement");
+    } finally {
+      await owner.query("COMMIT");
+    }
+    await settled.promise;
+    assert.deepEqual(await reasons("req_6"), ["recovery not_dispatched"]);
+  });
+
   /** As soon as the database has given up what the ledger gave up before. */
   async function nobodyWaits(): Promise<void> {
     const text = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%write_%'";
