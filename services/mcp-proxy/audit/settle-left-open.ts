@@ -1,4 +1,6 @@
 import type { Pool } from "pg";
+import { waitsForNoRecord } from "../domain/audited-change.ts";
+import type { RecordKind } from "../domain/new-record.ts";
 import type { LedgerRecord } from "../domain/ports.ts";
 import type { Writer } from "./ledger.ts";
 import { recoverRequests } from "./recover.ts";
@@ -21,6 +23,7 @@ const POLL_MS = 1000;
 /** By then whoever works on the request has given up. */
 const PATIENCE_MS = 5000;
 const MOST = 100;
+const LEAVES_OPEN: ReadonlySet<RecordKind> = new Set<RecordKind>(["decision", "dispatch", "outcome"]);
 
 /**
  * Closes requests of this process that failed because a record could not be made durable: what the log has of them may be
@@ -54,9 +57,11 @@ export function settleLeftOpen(
   }, POLL_MS);
   timer.unref();
   return {
-    add: ({ request_id: id, kind }) => {
+    add: ({ request_id: id, kind, effect, operation }) => {
+      // A denial leaves nothing open, and anybody can ask for any number of them while the log cannot be written.
+      if (effect === "deny" || !LEAVES_OPEN.has(kind)) return;
       // What failed before anything was sent ends its request; the record of its end may fail too.
-      const isUnsent = failed.get(id)?.isUnsent || kind !== "outcome";
+      const isUnsent = failed.get(id)?.isUnsent || (kind !== "outcome" && !waitsForNoRecord(operation));
       failed.set(id, { at: Date.now(), isUnsent });
     },
     isUnsent: (requestId) => failed.get(requestId)?.isUnsent === true,

@@ -150,3 +150,8 @@ async function deny(ledger: Ledger, record: LedgerRecord, error: unknown): Promi
 export function isChange(operation: string): boolean {
   return operation.startsWith("vault.") || operation.startsWith("binding.");
 }
+
+/** True for a change that is made also when the log does not take its decision: that it failed says nothing of the change. */
+export function waitsForNoRecord(operation: string): boolean {
+  return operation === "binding.end";
+}

@@ -141,6 +141,21 @@ describe("a dispatch that is in the database and could not be kept beside it", f
     assert.deepEqual(await reasons("req_6"), ["recovery not_dispatched"]);
   });
 
+  it("is not known to be unmade when it is an end of a session, which waits for no record", async () => {
+    const end = { ...record("decision", "req_7"), operation: "binding.end", effect: "allow" as const };
+    isFileGone = true;
+    await assert.rejects(ledger.write(end), UNAVAILABLE);
+    isFileGone = false;
+    await settled.promise;
+    assert.deepEqual(await reasons("req_7"), ["recovery unknown"]);
+  });
+
+  it("is not looked for when it was a denial, which leaves nothing open", () => {
+    const denial = { ...record("decision", "req_8"), effect: "deny" as const };
+    for (const left of [denial, record("anomaly", "req_8")]) leftOpen.add(left);
+    assert.equal(leftOpen.isUnsent("req_8"), false);
+  });
+
   /** As soon as the database has given up what the ledger gave up before. */
   async function nobodyWaits(): Promise<void> {
     const text = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%write_%'";
