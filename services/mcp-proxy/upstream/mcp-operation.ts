@@ -56,9 +56,10 @@ export async function* release(
     size += chunk.length;
     operation.responseBytes += chunk.length;
     operation.traffic.came(chunk);
-    if (size > maxBytes) throw new RangeError("answer too large");
+    // Searched also where it is the last: the log has no HMAC of an answer with the credential in it.
     const out = redactor.push(chunk);
     count();
+    if (size > maxBytes) throw new RangeError("answer too large");
     if (out.length > 0) yield out;
   }
   const rest = redactor.flush();

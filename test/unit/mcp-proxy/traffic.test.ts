@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { createAuditMacs } from "../../../services/mcp-proxy/domain/audit-macs.ts";
 import { createTraffic, type Traffic, trafficColumns } from "../../../services/mcp-proxy/domain/traffic.ts";
+import { type McpOperation, release } from "../../../services/mcp-proxy/upstream/mcp-operation.ts";
 import { loadAuditHmacKey } from "../../../services/mcp-proxy/vault/audit-hmac-key.ts";
 import type { VaultClient } from "../../../services/mcp-proxy/vault/vault-client.ts";
 import { CreateOnlyVault } from "../../kit/create-only-vault.ts";
@@ -55,6 +56,23 @@ describe("what is noted of bodies", () => {
     assert.deepEqual([sent, came], ["", ""]);
     const redacted = trafficColumns(traffic(post), { ...released, redactions: 1 }, true);
     assert.equal(redacted.response_body_hmac, "");
+  });
+
+  it("is nothing of an answer that is cut for its length where the credential stands in its last piece", async () => {
+    const secret = "sk-live-0123456789";
+    const made = createTraffic(createAuditMacs(KEY));
+    const operation = { secret, credentialId: "cred_1", traffic: made, responseBytes: 0, redactions: 0 };
+    async function* body() {
+      yield Buffer.from("begin ");
+      yield Buffer.from(`and ${secret}`);
+    }
+    const read = async () => {
+      for await (const _ of release(operation as unknown as McpOperation, body(), 10));
+    };
+    await assert.rejects(read, RangeError);
+    const { responseBytes, redactions } = operation;
+    const columns = trafficColumns(made, { responseBytes, redactions }, true);
+    assert.deepEqual([redactions, columns.response_body_hmac], [1, ""]);
   });
 
   it("says how far it came, and that an answer was withheld unless it is said to be released", () => {
