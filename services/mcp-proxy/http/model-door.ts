@@ -149,6 +149,8 @@ async function forward(
   });
   const onClose = () => abort.abort(new UpstreamFailure("cancelled"));
   response.once("close", onClose);
+  // It may have gone while the decision was written, and nobody is told of that twice.
+  if (response.destroyed) onClose();
   try {
     const [secret, address] = dispatched
       ? [dispatched.secret, dispatched.sent.address]

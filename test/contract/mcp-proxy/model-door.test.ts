@@ -231,6 +231,42 @@ describe("the model door", () => {
     assert.equal(records[2]?.reason, "cancelled");
   });
 
+  it("and when the caller was gone before its request was decided [A106]", async () => {
+    const session = await kit.bound({ models: [MODEL] });
+    const { fetch } = await kit.door();
+    const abort = new AbortController();
+    const traceId = "a".repeat(32);
+    const headers = {
+      authorization: `Bearer ${session.token}`,
+      traceparent: `00-${traceId}-b7ad6b7169203331-01`,
+    };
+    const messages = [{ role: "user", content: "scenario: slow ms=60000" }];
+    const body = JSON.stringify({ ...HELLO, max_tokens: 100_000, stream: true, messages });
+    const owner = new pg.Client(kit.postgres.connection("ganglion_owner"));
+    await owner.connect();
+    try {
+      await owner.query("BEGIN; SELECT FROM proxy.audit_head FOR UPDATE");
+      const url = `https://${kit.doorAddress()}/v1/messages`;
+      const asked = fetch(url, {
+        method: "POST",
+        headers: { ...PLAIN, ...headers },
+        body,
+        signal: abort.signal,
+      });
+      const waits =
+        "SELECT FROM pg_stat_activity WHERE usename = 'ganglion_proxy' AND wait_event_type = 'Lock' AND query LIKE '%write_%'";
+      for (let found = 0; found === 0; ) found = (await kit.sql("ganglion_proxy", waits, [])).length;
+      abort.abort();
+      await assert.rejects(asked);
+      await kit.service.line(({ trace_id: id }) => id === traceId);
+    } finally {
+      await owner.query("COMMIT");
+      await owner.end();
+    }
+    const records = await kit.recordsWhen(session.sessionId, ({ length }) => length >= 3);
+    assert.deepEqual(records.map(({ reason }) => reason).at(-1), "cancelled");
+  });
+
   type Reader = ReadableStreamDefaultReader<Uint8Array>;
 
   /** A stream that goes on for a minute; its first bytes are there. */
