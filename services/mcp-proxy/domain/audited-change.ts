@@ -148,7 +148,9 @@ async function deny(ledger: Ledger, record: LedgerRecord, error: unknown): Promi
 
 /** True for the operation of a change: it sends nothing, so no dispatch says how far it came. */
 export function isChange(operation: string): boolean {
-  return operation.startsWith("vault.") || operation.startsWith("binding.");
+  return (
+    operation.startsWith("vault.") || operation.startsWith("binding.") || operation === "approve_tool_pin"
+  );
 }
 
 /** True for a change that is made also when the log does not take its decision: that it failed says nothing of the change. */

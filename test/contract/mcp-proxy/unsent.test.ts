@@ -150,6 +150,21 @@ describe("a dispatch that is in the database and could not be kept beside it", f
     assert.deepEqual(await reasons("req_7"), ["recovery unknown"]);
   });
 
+  it("is unknown when it was the outcome of an approved tool, which is sent nowhere", async () => {
+    const approval = {
+      ...record("decision", "req_9"),
+      operation: "approve_tool_pin",
+      effect: "allow" as const,
+    };
+    await ledger.write(approval);
+    leftOpen.add({ ...approval, kind: "outcome", effect: "" });
+    await settled.promise;
+    const { rows } = await owner.query(
+      "SELECT reason, upstream_effect FROM proxy.audit_records WHERE request_id = 'req_9' AND kind = 'recovery'",
+    );
+    assert.deepEqual(rows, [{ reason: "unknown", upstream_effect: "unknown" }]);
+  });
+
   it("is not looked for when it was a denial, which leaves nothing open", () => {
     const denial = { ...record("decision", "req_8"), effect: "deny" as const };
     for (const left of [denial, record("anomaly", "req_8")]) leftOpen.add(left);
