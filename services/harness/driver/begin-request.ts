@@ -5,15 +5,30 @@ import type { OpenedRequest } from "../ports/model.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { newEvent, statusRunning } from "./new-events.ts";
 
+/** A request whose span was asked to be appended. */
+interface Begun {
+  isAppended: boolean;
+  /** The request at the door, but for its end; undefined where the model does without. */
+  opened: OpenedRequest | undefined;
+}
+
 /**
- * Brings a request to the door but for its end, for the time in which its span is appended: only what is durable is sent.
- * Cancel it when the span was not appended.
+ * Brings a request to the door but for its end while its span is being appended. Only what is durable is sent: without the
+ * span it is given up.
  */
-export function openRequest(
+export async function openMeanwhile(
   { ports, token, traceparent }: DriveContext,
   body: Buffer,
-): OpenedRequest | undefined {
-  return ports.model.open?.({ body, token: token.get(), traceparent });
+  appending: Promise<boolean>,
+): Promise<Begun> {
+  const opened = ports.model.open?.({ body, token: token.get(), traceparent });
+  let isAppended = false;
+  try {
+    isAppended = await appending;
+  } finally {
+    if (!isAppended) opened?.cancel();
+  }
+  return { isAppended, opened };
 }
 
 /** Makes a request's span durable before it is sent. */

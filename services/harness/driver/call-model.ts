@@ -7,7 +7,7 @@ import type { Projection } from "../domain/project-request.ts";
 import { type AnswerListener, ModelError, type OpenedRequest } from "../ports/model.ts";
 import { answerEvents, previewType } from "./answer-events.ts";
 import { askModel, spanEnd } from "./ask-model.ts";
-import { beginRequest, openRequest, recordStrategy } from "./begin-request.ts";
+import { beginRequest, openMeanwhile, recordStrategy } from "./begin-request.ts";
 import { buildRequest } from "./build-request.ts";
 import type { DriveContext } from "./drive-context.ts";
 import { failTurn } from "./fail-turn.ts";
@@ -41,15 +41,8 @@ export async function callModel(ctx: DriveContext, attempt: number): Promise<voi
     }
   }
   const prepared = prepareRequest(log.state, request, attempt);
-  const begun = beginRequest(ctx, prepared.span);
-  const opened = openRequest(ctx, prepared.body);
-  let isDurable = false;
-  try {
-    await begun;
-    isDurable = true;
-  } finally {
-    if (!isDurable) opened?.cancel();
-  }
+  const begun = beginRequest(ctx, prepared.span).then(() => true);
+  const { opened } = await openMeanwhile(ctx, prepared.body, begun);
   await sendRequest(ctx, prepared, opened);
 }
 

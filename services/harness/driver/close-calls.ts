@@ -5,7 +5,7 @@ import { project } from "../domain/project-request.ts";
 import type { SessionState } from "../domain/session-state.ts";
 import { blockSize } from "../domain/text-block.ts";
 import type { NewEvent } from "../ports/event-log.ts";
-import { openingOf, openRequest } from "./begin-request.ts";
+import { openingOf, openMeanwhile } from "./begin-request.ts";
 import { payloadsIn } from "./build-request.ts";
 import { sendRequest } from "./call-model.ts";
 import type { DriveContext } from "./drive-context.ts";
@@ -32,13 +32,7 @@ export async function closeCalls(
   const { state, request } = ahead;
   const events = [...results, ...openingOf(state, request.span)];
   const appending = log.appendAtHead(events, ctx.traceparent);
-  const opened = openRequest(ctx, request.body);
-  let isAppended = false;
-  try {
-    isAppended = await appending;
-  } finally {
-    if (!isAppended) opened?.cancel();
-  }
+  const { isAppended, opened } = await openMeanwhile(ctx, request.body, appending);
   if (!isAppended) return log.append(results, ctx.traceparent);
   onRequest();
   await sendRequest(ctx, request, opened);
