@@ -10,8 +10,7 @@ const KEPT_BYTES = 1024 * 1024;
 
 /** A generated message, for example EmitEventsRequest. */
 export interface EncodedMessage {
-  // biome-ignore lint/suspicious/noExplicitAny: any message type
-  encode(message: any, writer: BinaryWriter): BinaryWriter;
+  encode(message: never, writer: BinaryWriter): BinaryWriter;
 }
 
 // One for all messages: it keeps its buffer, and a new one grows by copying.
@@ -22,7 +21,7 @@ export function encodeMessage(type: EncodedMessage, message: unknown): Buffer {
   const own = writer;
   // Whatever becomes of this message, the next one does not begin with a part of it.
   writer = new BinaryWriter();
-  const bytes = type.encode(message, own).finish();
+  const bytes = type.encode(message as never, own).finish();
   if (bytes.length <= KEPT_BYTES) writer = own;
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
