@@ -14,7 +14,7 @@ import {
 import type { LiveSessions } from "./live-sessions.ts";
 import type { McpPlace, McpTool } from "./mcp-caller.ts";
 import { renewAfterRefusal } from "./oauth/renewals.ts";
-import { endingOf, openPassage, type Passage, type Sent } from "./passage.ts";
+import { endingOf, openPassage, type Passage, type Sent, secretAndAddress } from "./passage.ts";
 import type { CallJournal, JournalEntry } from "./ports.ts";
 import { proxyError } from "./proxy-error.ts";
 import {
@@ -268,9 +268,7 @@ async function runOnce(
     cut: (reason) => ended.abort(proxyError(reason)),
   });
   try {
-    const [secret, address] = dispatched
-      ? [dispatched.secret, dispatched.sent.address]
-      : await Promise.all([passage.secret(), deps.resolve(destination)]);
+    const [secret, address] = await secretAndAddress(passage, () => deps.resolve(destination));
     seen.version = secret?.version ?? 0n;
     const { serverName } = call;
     const { met, traffic } = passage;

@@ -5,7 +5,7 @@ import { MCP_KINDS } from "./credential-config.ts";
 import type { ResolvedAddress } from "./destination-policy.ts";
 import type { McpCaller, McpFailureKind, McpTool } from "./mcp-caller.ts";
 import { type Renewals, renewAfterRefusal } from "./oauth/renewals.ts";
-import { endingOf, openPassage, type Passage, type PassageDeps } from "./passage.ts";
+import { endingOf, openPassage, type Passage, type PassageDeps, secretAndAddress } from "./passage.ts";
 import { proxyError, type Reason, reasonOf } from "./proxy-error.ts";
 
 /** What calls to MCP servers need. */
@@ -76,9 +76,7 @@ async function listOnce(
   const destination = passage.destination as Destination;
   seen.passage = passage;
   try {
-    const [secret, address] = dispatched
-      ? [dispatched.secret, dispatched.sent.address]
-      : await Promise.all([passage.secret(), deps.resolve(destination)]);
+    const [secret, address] = await secretAndAddress(passage, () => deps.resolve(destination));
     seen.version = secret?.version ?? 0n;
     if (!dispatched) await passage.dispatch({ address, requestBytes: 0 });
     const { met, traffic } = passage;

@@ -245,6 +245,14 @@ function dispatchOf(
   return { ...decision, kind: "dispatch", effect: "", reason: "", ...facts };
 }
 
+/** With which secret, and to which address, a request goes: as its dispatch has it where that is written already. */
+export async function secretAndAddress(
+  { dispatched, secret }: Passage,
+  resolve: () => Promise<ResolvedAddress>,
+): Promise<[Secret | undefined, ResolvedAddress]> {
+  return dispatched ? [dispatched.secret, dispatched.sent.address] : Promise.all([secret(), resolve()]);
+}
+
 /** What records say of a secret. */
 export function factsOf({ version, vaultRequestId, accessorHmac = "" }: Omit<Secret, "value">) {
   return {

@@ -6,7 +6,7 @@ import type { Tracing } from "../../common/telemetry/tracing.ts";
 import { chooseModel, type ModelUpstream } from "../domain/choose-model.ts";
 import type { LiveSessions } from "../domain/live-sessions.ts";
 import { lookEarly } from "../domain/look-early.ts";
-import { openPassage, type Passage, type PassageDeps } from "../domain/passage.ts";
+import { openPassage, type Passage, type PassageDeps, secretAndAddress } from "../domain/passage.ts";
 import { proxyError } from "../domain/proxy-error.ts";
 import { hashSessionToken } from "../domain/session-token.ts";
 import { exchange } from "../upstream/exchange.ts";
@@ -152,9 +152,7 @@ async function forward(
   // It may have gone while the decision was written, and nobody is told of that twice.
   if (response.destroyed) onClose();
   try {
-    const [secret, address] = dispatched
-      ? [dispatched.secret, dispatched.sent.address]
-      : await Promise.all([passage.secret(), deps.resolve(upstream.destination)]);
+    const [secret, address] = await secretAndAddress(passage, () => deps.resolve(upstream.destination));
     if (!secret || !credential) throw proxyError("CRED_MISSING");
     if (!dispatched) await passage.dispatch({ address, requestBytes: body.length });
     abort.signal.throwIfAborted();
