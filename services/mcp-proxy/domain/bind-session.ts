@@ -34,7 +34,7 @@ export async function bindSession(
         deps.vaultStore.findMany(asked.vaultIds),
         deps.bindings.find(asked.sessionId),
       ]);
-      await refuseDecoys(deps, known, useOf(asked, caller));
+      await refuseDecoys(deps, known, useOf("binding.bind", asked, caller));
       for (const vaultId of asked.vaultIds) {
         const vault = known.find((row) => row.vaultId === vaultId);
         if (!vault || vault.workspaceId !== asked.workspaceId || vault.isSystem) {
@@ -72,7 +72,8 @@ export async function rebindSession(
     deps.ledger,
     changeOf("binding.replace_servers", asked, caller),
     async () => {
-      await refuseDecoys(deps, await deps.vaultStore.findMany(asked.vaultIds), useOf(asked, caller));
+      const known = await deps.vaultStore.findMany(asked.vaultIds);
+      await refuseDecoys(deps, known, useOf("binding.replace_servers", asked, caller));
       const before = await findBinding(deps, asked.sessionId);
       const binding = bindingOf(asked);
       // The MAC covers every field: with the old servers it must be the old one.
@@ -145,8 +146,9 @@ function refuseOther(
   if (!isMac(before.mac, mac)) throw proxyError("ID_REUSED");
 }
 
-function useOf({ workspaceId, sessionId }: BindingFields, caller: AuditedCaller): VaultUse {
-  return { ...caller, operation: "binding.bind", workspaceId, sessionId };
+function useOf(operation: ChangeOperation, asked: BindingFields, caller: AuditedCaller): VaultUse {
+  const { workspaceId, sessionId } = asked;
+  return { ...caller, operation, workspaceId, sessionId };
 }
 
 function inNormalForm(servers: BindingFields["mcpServers"]): BindingFields["mcpServers"] {

@@ -1,4 +1,5 @@
 import { newId } from "../../common/ids/new-id.ts";
+import type { ChangeOperation } from "./audited-change.ts";
 import { type AuditedCaller, blankRecord, callerColumns, recordText } from "./new-record.ts";
 import type { Ledger, LedgerRecord } from "./ports.ts";
 import { proxyError } from "./proxy-error.ts";
@@ -7,7 +8,7 @@ import { isMac, type RowMac } from "./row-mac.ts";
 
 /** What somebody tried to do with a vault. */
 export interface VaultUse extends AuditedCaller {
-  operation: "binding.bind" | "vault.validate_credential";
+  operation: ChangeOperation;
   workspaceId: string;
   sessionId?: string;
   credentialId?: string;

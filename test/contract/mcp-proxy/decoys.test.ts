@@ -118,7 +118,10 @@ describe("a decoy", function () {
     await reach(() => session.bind(bindingOf([decoy], "wrkspc_other")));
     const bound = bindingOf([other]);
     await session.bind(bound);
-    await reach(() => session.bind({ ...bound, vaultIds: [decoy], replacesMcpServers: true }));
+    const replaced = await reach(() =>
+      session.bind({ ...bound, vaultIds: [decoy], replacesMcpServers: true }),
+    );
+    assert.equal(replaced.operation, "binding.replace_servers");
     const rows = await kit.sql(
       "ganglion_owner",
       "SELECT session_id FROM proxy.bindings WHERE $1 = ANY (vault_ids)",
