@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { verifyLog } from "../../../services/cli/audit/verify-log.ts";
 import { runCli } from "../../kit/mesh.ts";
-import { FIRST_CHECKPOINT, type Files, MUTATIONS, soundLog } from "./mutations.ts";
+import { MUTATIONS } from "./mutations.ts";
+import { FIRST_CHECKPOINT, type Files, soundLog } from "./sound-log.ts";
 
 const PYTHON = fileURLToPath(new URL("verify_audit.py", import.meta.url));
 
