@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { newId } from "../../../services/common/ids/new-id.ts";
 import {
   type Record as AuditRecord,
   RecordKind,
@@ -8,6 +7,7 @@ import {
   BindingServiceService,
   type BindRequest,
 } from "../../../services/gen/ganglion/mcpproxy/v1/binding_service.ts";
+import { bindRequest } from "./bind-request.ts";
 import { failureOf, ProxyKit, WORKSPACE } from "./proxy-kit.ts";
 
 const WORDS = new Map<RecordKind, string>([
@@ -26,17 +26,6 @@ describe("who binds a session, in the audit log", function () {
   });
   after(() => kit?.stop());
 
-  const binding = (more: Partial<BindRequest> = {}): BindRequest => ({
-    sessionId: newId("sesn"),
-    workspaceId: WORKSPACE,
-    vaultIds: [],
-    mcpServers: [{ name: "demo", url: "https://mcp.example.test/mcp" }],
-    models: ["claude-test"],
-    replacesMcpServers: false,
-    networking: undefined,
-    gitRepositories: [],
-    ...more,
-  });
   const told = (records: readonly AuditRecord[]) =>
     records
       .filter(({ operation }) => operation.startsWith("binding."))
@@ -59,7 +48,7 @@ describe("who binds a session, in the audit log", function () {
   it("each binding, other servers and the end have a decision and an outcome, which name session, vaults and caller", async () => {
     const session = await kit.bindings();
     const vaultId = await kit.makeVault();
-    const request = binding({ vaultIds: [vaultId] });
+    const request = bindRequest({ vaultIds: [vaultId] });
     const { sessionId } = request;
     await session.bind(request);
     const other = { ...request, mcpServers: [], replacesMcpServers: true };
@@ -78,7 +67,7 @@ describe("who binds a session, in the audit log", function () {
 
   it("a denial is written before its caller hears of it, and changes nothing", async () => {
     const session = await kit.bindings();
-    const request = binding();
+    const request = bindRequest();
     const { sessionId } = request;
     await session.bind(request);
     const refused: [Partial<BindRequest>, string][] = [
@@ -116,7 +105,7 @@ describe("who binds a session, in the audit log", function () {
   it("without a record nothing is bound, and no refusal is told; an end takes effect all the same", async () => {
     const session = await kit.bindings();
     const bound = await kit.bound();
-    const request = binding();
+    const request = bindRequest();
     const harness = await kit.client(BindingServiceService, "harness", "harness-2");
     await without(async () => {
       assert.equal((await failureOf(session.bind(request))).reason, "AUDIT_UNAVAILABLE");

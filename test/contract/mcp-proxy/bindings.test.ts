@@ -9,6 +9,7 @@ import {
 } from "../../../services/gen/ganglion/mcpproxy/v1/binding_service.ts";
 import { createBindingStore } from "../../../services/mcp-proxy/store/binding-store.ts";
 import { endPool } from "../../kit/end-pool.ts";
+import { bindRequest } from "./bind-request.ts";
 import { failureOf, ProxyKit, WORKSPACE } from "./proxy-kit.ts";
 
 const LIMITED: Networking = {
@@ -28,17 +29,6 @@ describe("BindingService", () => {
 
   after(() => kit?.stop());
 
-  const binding = (more: Partial<BindRequest> = {}): BindRequest => ({
-    sessionId: newId("sesn"),
-    workspaceId: WORKSPACE,
-    vaultIds: [],
-    mcpServers: [{ name: "demo", url: "https://mcp.example.test/mcp" }],
-    models: ["claude-test"],
-    replacesMcpServers: false,
-    networking: undefined,
-    gitRepositories: [],
-    ...more,
-  });
   const issue = async (sessionId: string, epoch = 1n, harness = "harness-1") => {
     const client = await kit.client(BindingServiceService, "harness", harness);
     return client.issueToken({ sessionId, epoch, audience: 1, handId: "" });
@@ -47,7 +37,7 @@ describe("BindingService", () => {
 
   it("binds once: the same again changes nothing, another binding is refused", async () => {
     const session = await kit.bindings();
-    const request = binding({ vaultIds: [await kit.makeVault()] });
+    const request = bindRequest({ vaultIds: [await kit.makeVault()] });
     await session.bind(request);
     await session.bind(request);
     for (const more of [
@@ -63,7 +53,7 @@ describe("BindingService", () => {
 
   it("gives a bound session other servers when that is asked for, and changes nothing else with them", async () => {
     const session = await kit.bindings();
-    const request = binding({ vaultIds: [await kit.makeVault()] });
+    const request = bindRequest({ vaultIds: [await kit.makeVault()] });
     await session.bind(request);
     const other = {
       ...request,
@@ -96,14 +86,14 @@ describe("BindingService", () => {
     });
     for (const vaultId of ["vlt_absent", foreign.vault?.id ?? "", vault?.id ?? ""]) {
       assert.equal(
-        (await failureOf(session.bind(binding({ vaultIds: [vaultId] })))).reason,
+        (await failureOf(session.bind(bindRequest({ vaultIds: [vaultId] })))).reason,
         "VAULT_NOT_FOUND",
       );
     }
   });
 
   it("names every malformed field", async () => {
-    const bad = binding({
+    const bad = bindRequest({
       sessionId: "",
       workspaceId: "x",
       vaultIds: Array.from({ length: 22 }, (_, i) => `vlt_${i}`),
@@ -111,7 +101,7 @@ describe("BindingService", () => {
     const error = await failureOf((await kit.bindings()).bind(bad));
     const fields = error.violations.map(({ field }) => field);
     assert.deepEqual(fields, ["session_id", "workspace_id", "vault_ids"]);
-    const servers = binding({
+    const servers = bindRequest({
       mcpServers: [
         { name: "a", url: "ftp://x" },
         { name: "a", url: "https://x" },
@@ -124,7 +114,7 @@ describe("BindingService", () => {
     );
     const networking = { ...LIMITED, allowedHosts: ["a.test", "https://a.test", "A.test", "*"] };
     const repository = { url: "https://git.test/a/b", allowFetch: true, allowPush: true, refs: [] };
-    const rules = binding({
+    const rules = bindRequest({
       networking,
       gitRepositories: [
         repository,
@@ -161,7 +151,7 @@ describe("BindingService", () => {
       allowPush: true,
       refs: ["refs/heads/*"],
     };
-    const request = binding({ networking: LIMITED, gitRepositories: [repository] });
+    const request = bindRequest({ networking: LIMITED, gitRepositories: [repository] });
     await session.bind(request);
     await session.bind(request);
     // Another spelling of the same repository.
@@ -184,7 +174,7 @@ describe("BindingService", () => {
   });
 
   it("issues a token only to the harness that holds the lease, in that epoch", async () => {
-    const request = binding();
+    const request = bindRequest();
     await (await kit.bindings()).bind(request);
     const { sessionId } = request;
     assert.equal((await failureOf(issue(sessionId))).reason, "LEASE_NOT_CONFIRMED");
@@ -210,8 +200,8 @@ describe("BindingService", () => {
   });
 
   it("stores a harness's token without waiting for the disk, and nothing else on that connection", async () => {
-    const { sessionId } = binding();
-    await (await kit.bindings()).bind(binding({ sessionId }));
+    const { sessionId } = bindRequest();
+    await (await kit.bindings()).bind(bindRequest({ sessionId }));
     const pool = new pg.Pool({ ...kit.postgres.connection("ganglion_proxy"), max: 1 });
     try {
       const store = createBindingStore(pool);
@@ -236,7 +226,7 @@ describe("BindingService", () => {
     const unbound = newId("sesn");
     kit.leases.set(unbound, { workspaceId: WORKSPACE, epoch: 1n, owner: owner() });
     assert.equal((await failureOf(issue(unbound))).reason, "BINDING_NOT_FOUND");
-    const request = binding();
+    const request = bindRequest();
     await (await kit.bindings()).bind(request);
     kit.leases.set(request.sessionId, { workspaceId: WORKSPACE, epoch: 1n, owner: owner() });
     const client = await kit.client(BindingServiceService, "harness");

@@ -1,6 +1,4 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import {
   type Record as AuditRecord,
   RecordKind,
@@ -8,7 +6,8 @@ import {
 import { TestCa } from "../../kit/ca.ts";
 import { askFrom, HandKit, only } from "./hand-kit.ts";
 import { HELLO, MODEL, PLAIN } from "./model-stage.ts";
-import { failureOf, ProxyKit } from "./proxy-kit.ts";
+import { failureOf, type ProxyKit } from "./proxy-kit.ts";
+import { startRecorded } from "./recorded-upstreams.ts";
 import { Recorder } from "./recorder.ts";
 
 const SECRET = `sk-${crypto.randomUUID()}`;
@@ -32,15 +31,8 @@ describe("the connection in a record", function () {
       Recorder.start(),
       Recorder.start(foreignCa),
     ]);
-    const caFile = join(ca.root, "upstream.pem");
-    writeFileSync(caFile, ca.authority.certPem);
-    kit = await ProxyKit.start({
-      GANGLION_PROXY_ALLOW_HTTP_HOSTS: [api, plain, foreign].map(({ port }) => `localhost:${port}`).join(),
-      GANGLION_UPSTREAM_CA_FILE: caFile,
-      GANGLION_SCRIPTED_MODEL_URL: `https://localhost:${api.port}`,
-    });
+    kit = await startRecorded(ca, [api, plain, foreign], SECRET);
     hands = new HandKit(kit);
-    await kit.storeModelKey(`https://localhost:${api.port}`, SECRET);
   });
   after(async () => {
     hands?.stop();

@@ -9,10 +9,9 @@ import {
 import { AUDIT_FILE } from "../../../services/cli/up/vault-server.ts";
 import { GanglionError } from "../../../services/common/errors/ganglion-error.ts";
 import { createClient, type MeshClient } from "../../../services/common/grpc/create-client.ts";
-import { type Definition, implementSome, unary } from "../../../services/common/grpc/handlers.ts";
-import { type RunningServer, startServer } from "../../../services/common/grpc/start-server.ts";
+import type { Definition } from "../../../services/common/grpc/handlers.ts";
+import type { RunningServer } from "../../../services/common/grpc/start-server.ts";
 import { newId } from "../../../services/common/ids/new-id.ts";
-import { createLogger } from "../../../services/common/log/create-logger.ts";
 import { createMeshFetch, type MeshFetch } from "../../../services/common/tls/mesh-fetch.ts";
 import {
   type Record as AuditRecord,
@@ -20,7 +19,6 @@ import {
 } from "../../../services/gen/ganglion/audit/v1/audit_service.ts";
 import { BindingServiceService } from "../../../services/gen/ganglion/mcpproxy/v1/binding_service.ts";
 import { McpProxyServiceService } from "../../../services/gen/ganglion/mcpproxy/v1/mcp_proxy_service.ts";
-import { SessionServiceService } from "../../../services/gen/ganglion/session/v1/session_service.ts";
 import {
   type SealedSecret,
   VaultServiceService,
@@ -30,9 +28,9 @@ import { TestCa } from "../../kit/ca.ts";
 import { startTestPostgres, type TestPostgres } from "../../kit/postgres.ts";
 import { type RunningService, startService } from "../../kit/start-service.ts";
 import { initVault, type LocalVault, startVault } from "../vault/kit/test-vault.ts";
+import { type FakeLease, startSessionStandIn } from "./session-stand-in.ts";
 
 const MAIN = new URL("../../../services/mcp-proxy/main.ts", import.meta.url);
-const IMAGE = new URL("../../../services/gen/image.binpb", import.meta.url).pathname;
 
 /** The workspace of every test that does not say otherwise. */
 export const WORKSPACE = "wrkspc_default";
@@ -46,13 +44,6 @@ export const NO_CHANGE = {
   metadataRemove: [],
   auth: undefined,
 };
-
-/** A lease as the stand-in for the session service tells it. */
-export interface FakeLease {
-  workspaceId: string;
-  epoch: bigint;
-  owner: string;
-}
 
 /** What a session of a test may use. */
 export interface BoundOptions {
@@ -125,7 +116,8 @@ export class ProxyKit {
     const kit = new ProxyKit(ca, postgres, vault, { rootToken, unsealKey, supervisorToken });
     kit.#env = env;
     kit.#preload = preload;
-    await kit.#startSessionStandIn();
+    kit.#sessionServer = await startSessionStandIn(kit.ca, kit.leases);
+    kit.sessionAddress = kit.#sessionServer.address;
     kit.service = await kit.startProxy();
     return kit;
   }
@@ -353,30 +345,6 @@ export class ProxyKit {
     await this.vault.stop();
     await this.postgres.stop();
     this.ca.remove();
-  }
-
-  async #startSessionStandIn(): Promise<void> {
-    this.#sessionServer = await startServer({
-      service: "session",
-      instance: "session-1",
-      listen: "127.0.0.1:0",
-      tls: await this.ca.bundle("session"),
-      image: IMAGE,
-      // Standard output is the figures' when a benchmark starts this.
-      log: createLogger({ service: "session", instance: "session-1" }, "error", process.stderr),
-      ownsProcess: false,
-      implementations: [
-        implementSome(SessionServiceService, {
-          getLease: unary(async ({ sessionId }) => {
-            const lease = this.leases.get(sessionId);
-            if (!lease)
-              throw new GanglionError({ code: "NOT_FOUND", reason: "SESSION_NOT_FOUND", message: "none" });
-            return { lease: { sessionId, ...lease, headPosition: 1n, isOwnerAlive: true, status: 2 } };
-          }),
-        }),
-      ],
-    });
-    this.sessionAddress = this.#sessionServer.address;
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash, createHmac, X509Certificate } from "node:crypto";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect as tlsConnect } from "node:tls";
 import { newId } from "../../../services/common/ids/new-id.ts";
@@ -12,7 +12,8 @@ import {
 import { TestCa } from "../../kit/ca.ts";
 import { askFrom, connectFrom, HandKit, only } from "./hand-kit.ts";
 import { HELLO, MODEL, PLAIN } from "./model-stage.ts";
-import { failureOf, ProxyKit } from "./proxy-kit.ts";
+import { failureOf, type ProxyKit } from "./proxy-kit.ts";
+import { startRecorded } from "./recorded-upstreams.ts";
 import { Recorder } from "./recorder.ts";
 
 const SECRET = `sk-${crypto.randomUUID()}`;
@@ -34,15 +35,8 @@ describe("a record", function () {
     ca = await TestCa.create();
     [api, plain, gone] = await Promise.all([Recorder.start(ca), Recorder.start(), Recorder.start()]);
     gone.stop();
-    const caFile = join(ca.root, "upstream.pem");
-    writeFileSync(caFile, ca.authority.certPem);
-    kit = await ProxyKit.start({
-      GANGLION_PROXY_ALLOW_HTTP_HOSTS: [api, plain, gone].map(({ port }) => `localhost:${port}`).join(),
-      GANGLION_UPSTREAM_CA_FILE: caFile,
-      GANGLION_SCRIPTED_MODEL_URL: `https://localhost:${api.port}`,
-    });
+    kit = await startRecorded(ca, [api, plain, gone], SECRET);
     hands = new HandKit(kit);
-    await kit.storeModelKey(`https://localhost:${api.port}`, SECRET);
     const path = "ganglion/data/proxy/audit-hmac-key-1";
     const { body } = await kit.vault.http.call("GET", path, { token: kit.rootToken });
     key = Buffer.from((body.data as { data: { key: string } }).data.key, "base64");
