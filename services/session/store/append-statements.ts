@@ -181,18 +181,11 @@ const PLAIN = /^[\w.:/-]*$/;
 // An array as PostgreSQL reads it; the driver makes the same of one, slowly, and gets what has something to escape.
 function arrayOf<T>(items: readonly T[], of: (item: T) => Element): unknown {
   let text = "";
-  // What neighbours have in common, as most do, is looked at once.
-  let last: Element | undefined;
-  let lastText = "";
   for (const item of items) {
     const element = of(item);
-    if (element !== last) {
-      if (typeof element !== "string") lastText = `,${element === null ? "NULL" : element}`;
-      else if (PLAIN.test(element)) lastText = `,"${element}"`;
-      else return items.map(of);
-      last = element;
-    }
-    text += lastText;
+    if (typeof element !== "string") text += `,${element === null ? "NULL" : element}`;
+    else if (PLAIN.test(element)) text += `,"${element}"`;
+    else return items.map(of);
   }
   return `{${text.slice(1)}}`;
 }

@@ -14,8 +14,6 @@ import { toTimestamp } from "./pg-time.ts";
 const writer = new BinaryWriter();
 // An event of which nothing but its body is encoded.
 const bare = Event.fromPartial({});
-// Events of one call mostly begin their digests alike.
-let lastHead = { text: "", bytes: Buffer.alloc(0) };
 
 /** encodeNewEvent makes of one event what encodeNewEvents makes of several. */
 export function encodeNewEvent(event: Event, type: string): NewEvent {
@@ -52,9 +50,7 @@ export function encodeNewEvents(events: readonly Event[], types: readonly string
 }
 
 function digestHead({ threadId, mayIgnore }: Event, type: string): Uint8Array {
-  const text = `${type}\n${threadId}\n${mayIgnore}\n`;
-  if (text !== lastHead.text) lastHead = { text, bytes: Buffer.from(text) };
-  return lastHead.bytes;
+  return Buffer.from(`${type}\n${threadId}\n${mayIgnore}\n`);
 }
 
 // One piece of memory for all: of each event its length, then head and body side by side, as they are digested.
