@@ -1,6 +1,7 @@
 import { type Places, readPart, splitParts, writePart } from "./checkpoint-part.ts";
 import { contextOf } from "./context/context-of.ts";
 import { entryChars } from "./context/transcript.ts";
+import { isUnchanging } from "./is-unchanging.ts";
 import { isKept, type KeptSource, keptPart, keptPrefix, keptTurns, plainTurn } from "./kept-turns.ts";
 import { type Call, emptyState, type SessionState, type Turn } from "./session-state.ts";
 import { keepWritten, type Written, writtenOf } from "./write-messages.ts";
@@ -136,11 +137,6 @@ function turnPart(turn: Turn, index: number, written: Written | undefined): Buff
   const part = writePart(plainTurn(turn), places);
   if (isUnchanging(turn)) known.set(turn, { part, places });
   return part;
-}
-
-/** Once all of its calls have a result nothing of a turn changes. */
-function isUnchanging(turn: Turn): boolean {
-  return turn.kind === "user" || turn.calls.every((call) => call.result);
 }
 
 /** The calls of these ids, which are in the newest turns. */

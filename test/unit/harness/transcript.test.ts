@@ -39,6 +39,19 @@ describe("a transcript", () => {
       ),
     );
   });
+
+  it("is not measured by a turn as it was before its late result", () => {
+    const events = toEvents([...session({}, "Begin."), ...askedOnce(1, "long ")]);
+    const results = events.filter(({ body }) => body?.$case === "agentToolResult");
+    assert.equal(results.length, 1);
+    const early = events.slice(0, events.indexOf(results[0]!));
+    const state = early.reduce(fold, emptyState());
+    const { length: end } = state.turns;
+    transcriptOf([], state.turns, end, 100);
+    const { turns } = results.reduce(fold, state);
+    const whole = turns.slice(0, end).map(entry).join("\n\n");
+    assert.equal(transcriptOf([], turns, end, 100), capText(whole, 100));
+  });
 });
 
 function entry(turn: Turn): string {

@@ -1,4 +1,5 @@
 import { joinEnds } from "../cap-text.ts";
+import { isUnchanging } from "../is-unchanging.ts";
 import { keptPrefix } from "../kept-turns.ts";
 import type { Turn } from "../session-state.ts";
 import { renderTurn } from "./render-turn.ts";
@@ -50,12 +51,12 @@ function entryOf(turn: Turn): string {
 // A checkpoint has the sum of it, so each turn is written out once for that.
 const known = new WeakMap<Turn, number>();
 
-/** Characters of a turn's entry. Only of turns that do not change any more. */
+/** Characters of a turn's entry. */
 export function entryChars(turn: Turn): number {
   const before = known.get(turn);
   if (before !== undefined) return before;
   const { length } = entryOf(turn);
-  known.set(turn, length);
+  if (isUnchanging(turn)) known.set(turn, length);
   return length;
 }
 

@@ -1,3 +1,4 @@
+import { isUnchanging } from "../is-unchanging.ts";
 import { plainTurn } from "../kept-turns.ts";
 import type { AssistantTurn, Call, LoggedResult, SessionState, Turn } from "../session-state.ts";
 import { blockSize, textBlock } from "../text-block.ts";
@@ -41,8 +42,7 @@ function trimmed(turn: AssistantTurn, minBytes: number): AssistantTurn {
   if (before) return before;
   const calls = turn.calls.map((call) => (call.result ? withNote(call, call.result, minBytes) : call));
   const now = { ...plainTurn(turn), calls };
-  // One that still waits for a result changes once that is there.
-  if (calls.every((call) => call.result)) known.set(turn, new Map([[minBytes, now]]));
+  if (isUnchanging(turn)) known.set(turn, new Map([[minBytes, now]]));
   return now;
 }
 
