@@ -6,7 +6,7 @@ import { type Redacted, redactorsFor, redactText } from "../domain/redact-all.ts
 import type { Redactor } from "../domain/redactor.ts";
 import type { RequestTokens } from "../domain/request-tokens.ts";
 import type { Traffic } from "../domain/traffic.ts";
-import { UpstreamFailure } from "../upstream/upstream-failure.ts";
+import { counted } from "./counted.ts";
 import { createHandWriter } from "./hand-writer.ts";
 import { readableBody } from "./readable-body.ts";
 import { sealAnswer } from "./seal-answer.ts";
@@ -61,7 +61,7 @@ export async function releaseToHand(release: HandRelease): Promise<void> {
   const counters = { status, responseBytes: 0, redactions: 0 };
   let isBegun = false;
   try {
-    const read = counted(readableBody(answer, { isSearched, signal }), counters, traffic);
+    const read = counted(readableBody(answer, { isSearched, signal }), counters, traffic, MAX_ANSWER_BYTES);
     // Before any header is passed on: what is new may stand there too.
     const sealed = isSearched && tokens.minting.rule !== undefined && (await sealAnswer(read, tokens));
     if (sealed) traffic.cameSecret();
@@ -90,20 +90,6 @@ export async function releaseToHand(release: HandRelease): Promise<void> {
     answer.body.destroy();
     throw error;
   }
-}
-
-async function* counted(
-  body: AsyncIterable<Buffer>,
-  counters: { status: number; responseBytes: number },
-  traffic: Traffic,
-): AsyncGenerator<Buffer> {
-  for await (const chunk of body) {
-    counters.responseBytes += chunk.length;
-    traffic.came(chunk);
-    if (counters.responseBytes > MAX_ANSWER_BYTES) throw new UpstreamFailure("too_large", counters.status);
-    yield chunk;
-  }
-  traffic.cameAll();
 }
 
 /** Holds the beginning of a JSON answer back until it is clear that the answer is no new credential (case A066). */

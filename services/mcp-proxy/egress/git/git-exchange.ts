@@ -1,13 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import { isCredentialShaped } from "../../domain/credential-shaped.ts";
 import { proxyError } from "../../domain/proxy-error.ts";
-import type { Traffic } from "../../domain/traffic.ts";
-import { UpstreamFailure } from "../../upstream/upstream-failure.ts";
 import type { OutwardAnswer } from "../send-outward.ts";
 import type { GitTarget } from "./read-git-target.ts";
 import type { PushCommands } from "./receive-commands.ts";
 
-const MAX_ANSWER_BYTES = 16 * 2 ** 30;
 const PROTOCOL = /^version=[0-2]$/;
 
 /** Judges what git sends beside the body; nothing of it may carry a credential (case A025). */
@@ -73,19 +70,4 @@ export async function* bounded(
     if (size > most) throw proxyError("MESSAGE_TOO_LARGE");
     yield chunk;
   }
-}
-
-/** Counts an answer, up to a limit. */
-export async function* counted(
-  body: AsyncIterable<Buffer>,
-  counters: { responseBytes: number },
-  traffic: Traffic,
-): AsyncGenerator<Buffer> {
-  for await (const chunk of body) {
-    counters.responseBytes += chunk.length;
-    traffic.came(chunk);
-    if (counters.responseBytes > MAX_ANSWER_BYTES) throw new UpstreamFailure("too_large");
-    yield chunk;
-  }
-  traffic.cameAll();
 }

@@ -5,6 +5,7 @@ import { proxyError, reasonOf } from "../../domain/proxy-error.ts";
 import { leaving } from "../../domain/traffic.ts";
 import type { UpstreamPools } from "../../upstream/pools.ts";
 import { UpstreamFailure } from "../../upstream/upstream-failure.ts";
+import { counted } from "../counted.ts";
 import { explainToHand } from "../explain-to-hand.ts";
 import type { HandConnection } from "../hand-connection.ts";
 import { createHandWriter } from "../hand-writer.ts";
@@ -12,7 +13,7 @@ import { readableBody } from "../readable-body.ts";
 import { refuseRequest } from "../refuse-hand.ts";
 import { sendOutward } from "../send-outward.ts";
 import { cleanGitAnswer } from "./clean-git-answer.ts";
-import { bounded, counted, headersOf, judgeAnswer, judgeHeaders } from "./git-exchange.ts";
+import { bounded, headersOf, judgeAnswer, judgeHeaders } from "./git-exchange.ts";
 import { type GitRules, type GitWay, openGit, type ReadGit } from "./open-git.ts";
 import { type GitTarget, readGitTarget } from "./read-git-target.ts";
 import { type PushCommands, readCommands } from "./receive-commands.ts";
@@ -31,6 +32,7 @@ export interface GitRequest {
 }
 
 const NOWHERE: GitTarget = { service: "git-upload-pack", isAdvertisement: true, host: "invalid", path: "" };
+const MAX_ANSWER_BYTES = 16 * 2 ** 30;
 /** What a fetch may ask: names of what it wants and has. */
 const MAX_ASKED_BYTES = 64 << 20;
 const MAX_PUSHED_BYTES = 4 * 2 ** 30;
@@ -102,7 +104,12 @@ async function passOn(
   const counters = { status: answer.status, responseBytes: 0, redactions: 0 };
   const secrets = secret ? [{ value: secret.value, label: credential?.credentialId ?? "" }] : [];
   const form = target.isAdvertisement ? "advertisement" : commands ? "receive-pack" : "upload-pack";
-  const body = counted(readableBody(answer, { isSearched: true, signal }), counters, passage.traffic);
+  const body = counted(
+    readableBody(answer, { isSearched: true, signal }),
+    counters,
+    passage.traffic,
+    MAX_ANSWER_BYTES,
+  );
   const clean = cleanGitAnswer(body, form, secrets, counters);
   response.writeHead(200, { "content-type": contentType, "cache-control": "no-cache" });
   const writer = createHandWriter(response, { isCounted: false, signal });
